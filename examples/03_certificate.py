@@ -16,7 +16,7 @@ Prints:
         at most 40.
     one number changed: checksum: the file was altered or damaged after it was written
     and its checksum: lower.determinant: 6815605, but the minor is 6815604 mod p
-    valid: True, dimension 40, proved
+    valid: True, dimension 40, proved by computation
 """
 
 import json
@@ -41,4 +41,4 @@ with TemporaryDirectory() as folder:
     forged["checksum"] = checksum(forged)
     print(f"and its checksum: {segre.verify(forged).reason}")
 
-print(f"valid: {verdict.valid}, dimension {verdict.claim['lower']}, {verdict.claim['status']}")
+print(f"valid: {verdict.valid}, dimension {verdict.claim['lower']}, proved by {verdict.kind}")

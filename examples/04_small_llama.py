@@ -17,7 +17,7 @@ Prints:
       -32  with no norms
       -32  with no gains
       -32  with a GELU MLP
-    88 of 1184 parameters redundant, proved
+    88 of 1184 parameters redundant, proved by computation
 """
 
 import segre
@@ -29,4 +29,4 @@ for piece, redundant in found.redundancy["pieces"].items():
 for choice in segre.explain(spec).choices:
     if choice.total:
         print(f"{choice.total:+5}  with {choice.instead}")
-print(f"{found.redundancy['total']} of {found.parameters} parameters redundant, {found.status}")
+print(f"{found.redundancy['total']} of {found.parameters} parameters redundant, {found.proof()}")

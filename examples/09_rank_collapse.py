@@ -16,13 +16,14 @@ Prints, but for measured numbers:
         6          -6.73       -0.24
         7         -18.80       -0.33
         8         -55.40       -0.54
-    Collapses without skips: the relative residual is below 1e-3 from layer 6 on,
-    and 1e-55 after layer 8.
-    Rate: every layer raises the residual to the power 3.01.
-    The same weights with skips: 1e-0.5 after layer 8.
+    Collapses without skips: the relative residual is below 0.001 from layer 6 on,
+    and 4.0e-56 after layer 8.
+    Rate: each of the layers 4 to 8 raises the residual to about the power 2.9, up
+    to a factor.
+    The same weights with skips: 0.29 after layer 8.
     The theorem's hypothesis holds in 15 of 32 pairs of layer and input; its bound
     is exceeded in 0.
-    after the last layer: 1e-55 without skips, 1e-0.5 with skips
+    after the last layer: 4.0e-56 without skips, 0.29 with skips
 """
 
 from textwrap import fill
@@ -30,6 +31,7 @@ from textwrap import fill
 import numpy as np
 
 from segre.collapse.study import study, study_advice
+from segre.values import from_logarithm
 
 found = study("softmax/d=16,16,16,16,16,16,16,16,16/a=8/heads=2/t=6", inputs=4)
 alone = np.median(found.own.relative, axis=0)
@@ -40,4 +42,5 @@ for layer in range(found.layers + 1):
     print(f"{layer:5}  {alone[layer]:13.2f}  {skips[layer]:10.2f}")
 for sentence in study_advice(found):
     print(fill(sentence, 80))
-print(f"after the last layer: 1e{alone[-1]:.0f} without skips, 1e{skips[-1]:.1f} with skips")
+ends = from_logarithm(alone[-1]), from_logarithm(skips[-1])
+print(f"after the last layer: {ends[0]} without skips, {ends[1]} with skips")

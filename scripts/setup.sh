@@ -21,7 +21,10 @@ if [ ! -x .venv/bin/pip ]; then
     fi
 fi
 echo "installing segre into .venv (first time only)"
-.venv/bin/pip install --quiet --disable-pip-version-check -c constraints.txt hatchling editables
+# Every file is compared with its hash, except for torch: hashes.txt says why.
+sed '/^# Only/,$d' hashes.txt >.venv/hashes.txt
+.venv/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
+    -r .venv/hashes.txt
 .venv/bin/pip install --quiet --disable-pip-version-check -c constraints.txt \
     --no-build-isolation --editable '.[dev]'
 touch .venv/ready

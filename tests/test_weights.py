@@ -2,15 +2,22 @@
 
 import json
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from segre.errors import WeightsError
+from segre.errors import UnsupportedError, WeightsError
+from segre.fields.real import Real
+from segre.geometry.fiber import sample
+from segre.geometry.same import same_function
+from segre.network import forward, tensors
+from segre.sequence.attend import attend
 from segre.spec import Network
 from segre.weights import LayerPoint, Weights
 from support.architectures import networks
+from support.random_mechanisms import random_hybrids
 
 
 @given(networks())
@@ -128,3 +135,33 @@ def test_bad_points_are_one_line(tmp_path, text: str) -> None:
     with pytest.raises(WeightsError) as caught:
         LayerPoint.read(path)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("exact", [False, True])
+def test_random_weights_of_every_mechanism(seed: int, exact: bool, tmp_path: Path) -> None:
+    """Also with decays, windows, biases and gates: drawn, written, read and attended with."""
+    (net,) = random_hybrids(seed, 1, 200)
+    w = Weights.random(net, seed, exact=exact)
+    assert w.exact == exact
+    for (_, name), slot in tensors(net).items():
+        if name.endswith("decay"):
+            assert all(0 < x < 1 for x in w.vector[slot.range])
+    with pytest.raises(UnsupportedError, match="mechanisms with options"):
+        sample(w)
+    with pytest.raises(UnsupportedError, match="mechanisms with options"):
+        same_function(w, w)
+    if exact or any(one.feature != "none" or one.weigh == "identity" for one in net.mechanisms):
+        return  # fractions are not attended with; sums of such weights may be zero
+    X = np.random.default_rng(seed).standard_normal((net.t, net.width_in))
+    wanted = forward(Real(), net, w.vector, X.T).T
+    for name in ("w.npz", "w.json"):
+        w.write(tmp_path / name)
+        for source in (w, tmp_path / name):
+            assert np.allclose(attend(net, source, X), wanted, rtol=1e-8, atol=1e-10)
+
+
+def test_what_has_no_weights_of_this_kind_is_refused() -> None:
+    for spec in ("gpt2/d=4/heads=2/ff=3/vocab=11/t=3", "poly/2-2-1/degree=2"):
+        with pytest.raises(UnsupportedError, match="stacks of attention layers only"):
+            Weights.random(spec)

@@ -29,7 +29,11 @@ COLUMNS = {
 def kinds() -> list[str]:
     """The modules of this package that try something."""
     found = (item.name for item in pkgutil.iter_modules(bench.faults.__path__))
-    return sorted(name for name in found if name not in ("__main__", "tally", "small_models"))
+    return sorted(
+        name
+        for name in found
+        if name not in ("__main__", "tally", "small_models", "processes", "preloaded")
+    )
 
 
 def tallies(kind: str, quick: bool) -> Sequence[Tally]:

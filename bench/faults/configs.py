@@ -97,10 +97,10 @@ def _try_model(family: str, seed: int, counts: dict[str, Count], share: float) -
                 named = found.verdict == "undecided" and "mystery" in found.reason
                 counts["unknown key"].add(what, named)
             elif apart > ROUNDING:
-                good = found.verdict not in ("identical", "same function")
+                good = not found.same
                 counts["outputs change"].add(what, good)
             else:
-                good = found.verdict in ("identical", "same function")
+                good = found.same
                 counts["outputs stay"].add(what, good)
         if family == "gpt2":
             moved = scale_moved(original, Path(work) / "moved")

@@ -64,6 +64,6 @@ def tally(quick: bool) -> list[Tally]:
 
 def _tally(is_copy: bool, what: str, count: Counter[str]) -> Tally:
     tried = sum(count.values())
-    wrong = count["different"] if is_copy else count["same function"] + count["identical"]
+    wrong = count["different"] if is_copy else tried - count["different"] - count["undecided"]
     note = ", ".join(f"{number} {verdict}" for verdict, number in sorted(count.items()))
     return Tally(f"{'copy' if is_copy else 'change'}: {what}", tried, wrong, note)

@@ -5,7 +5,8 @@
 172
 
 Besides the names of this module, `segre.checkpoints` has functions on model directories,
-`segre.collapse` functions on depth, and `segre.sweeps` functions on thousands of architectures.
+`segre.collapse` functions on depth (and is one itself), and `segre.sweeps` functions on thousands
+of architectures.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from segre.analysis.diff import diff
     from segre.analysis.run import Analysis, analyze
     from segre.certificate import certify, write_certificate
+    from segre.checkpoint.same_function import same_function
     from segre.discovery import catalog
     from segre.errors import SegreError
     from segre.finding import Finding
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from segre.geometry.explain import explain
     from segre.geometry.fiber import canonical, connect, sample
     from segre.geometry.recover import recover
-    from segre.geometry.same import same_function
     from segre.geometry.samples import samples
     from segre.geometry.strata import classify
     from segre.hybrid.spec import Hybrid
@@ -77,7 +78,7 @@ _HOMES = {
     "landscape": "segre.variety.landscape",
     "progress_bar": "segre.report.progress",
     "recover": "segre.geometry.recover",
-    "same_function": "segre.geometry.same",
+    "same_function": "segre.checkpoint.same_function",
     "sample": "segre.geometry.fiber",
     "samples": "segre.geometry.samples",
     "trace": "segre.inspect.trace",

@@ -23,7 +23,7 @@ from segre.collapse.commands import decompose, measure
 from segre.errors import SegreError, SpecError, UnsupportedError
 from segre.finding import Finding, Status, Unbounded
 from segre.geometry.at_any_size import at_any_size, proved_by_theorem
-from segre.geometry.redundancy import counted, proved_instance
+from segre.geometry.redundancy import formulas, proved_instance
 from segre.models import FAMILIES, from_config
 from segre.models.config import Config
 from segre.models.family import Family
@@ -59,7 +59,7 @@ class Entry:
     def found(self) -> Finding | None:
         """Its dimension by a theorem, or an upper bound; None where symmetries are not counted."""
         try:
-            return at_any_size(self.spec)
+            return at_any_size(self.spec, formulas)
         except UnsupportedError:
             return None
 
@@ -133,7 +133,7 @@ class Entry:
 
 
 def _ask_counted(entry: Entry) -> None:
-    counted(entry.spec)
+    formulas(entry.spec)
 
 
 def _ask_theorem(entry: Entry) -> None:
@@ -267,7 +267,7 @@ def catalog(name: str | None = None, *, match: str = "", supports: str = "") -> 
 
 def _entries() -> list[Entry]:
     families = [
-        Entry(name, "family", family, {"model_type": family.model_type, **family.needs})
+        Entry(name, "family", family, {"model_type": family.model_type})
         for name, family in FAMILIES.items()
     ]
     presets = [preset for family in FAMILIES.values() for preset in _presets(family)]

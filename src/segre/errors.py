@@ -47,7 +47,7 @@ class SweepError(SegreError):
 
 
 class StoppedRunError(SweepError):
-    """A run that cannot continue for outside reasons, such as a full disk or no workers."""
+    """A run that cannot continue for outside reasons, such as a lost cluster or no workers."""
 
     exit_code = 70
 

@@ -3,7 +3,8 @@
 Every answer is a `Result`: it has a value, bounds, a status, a description of how it is known, and
 a document. The answer about a dimension is a `Finding`: `lower` and `upper` are bounds that hold,
 each with its evidence. If they meet, there is a `value`, and the status is `proved`; otherwise
-there is no value. A floating-point rank is an `estimate`, which is neither a value nor a bound.
+there is no value. A floating-point rank, or a count by formulas that are not proved for a design,
+is an `estimate`, which is neither a value nor a bound.
 """
 
 from __future__ import annotations
@@ -17,10 +18,15 @@ from segre.shown import Shown, Tabular
 
 GROUPS = ("QK", "VO", "MLP", "norms and biases", "shifts", "residual")
 HOLDS = ("exact", "eps=0", "softmax")
+ProvedBy = Literal["computation", "theorem"]
+OWN = "segre's own, docs/theorems.md; hypotheses checked"  # of every theorem that is applied
 # How surely an answer is known: what is proved or computed exactly, what is computed at random
-# points of a finite field, then bounds, numbers that were measured or fitted, and guesses.
+# points of a finite field, then bounds, numbers that were measured or fitted, and guesses. A page
+# labels what is proved by what proves it.
 Status = Literal[
     "proved",
+    "proved by computation",
+    "proved by theorem",
     "exact",
     "computed",
     "bounded",
@@ -33,6 +39,24 @@ Status = Literal[
     "estimate",
     "not run",
 ]
+
+
+def labelled(status: Status, by: ProvedBy | None) -> Status:
+    """The label of an answer: a proof by computation and one by a theorem have different ones."""
+    if status != "proved" or by is None:
+        return status
+    return "proved by computation" if by == "computation" else "proved by theorem"
+
+
+def proved(theorem: str | None, *, full: bool = True) -> str:
+    """The label in words: what proves a dimension; in full, with what has to be trusted.
+
+    >>> proved(None), proved("C", full=False)
+    ('proved by computation', 'proved by theorem C')
+    """
+    if theorem is None:
+        return "proved by computation"
+    return f"proved by theorem {theorem} ({OWN})" if full else f"proved by theorem {theorem}"
 
 
 @runtime_checkable
@@ -143,6 +167,7 @@ class Finding(Tabular):
     symmetries: tuple[Symmetry, ...] = ()
     notes: tuple[str, ...] = ()
     seed: int = 0
+    regions: tuple[str, ...] = ()  # what makes the function piecewise: the largest over its regions
 
     @property
     def parameters(self) -> int:
@@ -167,10 +192,36 @@ class Finding(Tabular):
         return known.data if known is not None and known.kind == "theorem" else None
 
     @property
+    def proved_by(self) -> ProvedBy | None:
+        """What proves the value; None without a value."""
+        if self.value is None:
+            return None
+        return "computation" if self.theorem is None else "theorem"
+
+    @property
+    def label(self) -> Status:
+        """The label that pages show beside it."""
+        if self.value is None:
+            return "bounded" if self.estimate is None else "estimated"
+        return labelled("proved", self.proved_by)
+
+    def proof(self, *, full: bool = True) -> str:
+        """The same in words; empty without a value."""
+        if self.value is None:
+            return ""
+        return proved(None if self.theorem is None else self.theorem["name"], full=full)
+
+    @property
     def fiber_dimension(self) -> int | None:
         """Dimension of the weights with the same function: parameters - value; None without a
         value."""
         return None if self.value is None else self.parameters - self.value
+
+    @property
+    def redundant(self) -> int | None:
+        """Parameters minus the upper bound or, if there is none, minus the estimate."""
+        left = self.estimate if self.upper is None else self.upper
+        return None if left is None else self.parameters - left
 
     @property
     def redundancy(self) -> dict[str, Any] | None:
@@ -238,6 +289,8 @@ class Finding(Tabular):
             "dimension": self.value,
             "fiber_dimension": self.fiber_dimension,
             "status": self.status,
+            "proved_by": self.proved_by,
+            "regions": list(self.regions),
             "lower": self.lower,
             "upper": self.upper,
             "estimate": self.estimate,

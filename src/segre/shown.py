@@ -6,11 +6,34 @@ here only when something is shown.
 
 from __future__ import annotations
 
+import reprlib
 from importlib import import_module
 from typing import Any
 
+_MOST = 160  # characters
 
-class Shown:
+
+class Brief:
+    """Something whose `repr` is one line, however much it holds."""
+
+    __slots__ = ()
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        if "__repr__" not in cls.__dict__:  # a dataclass would add its own
+            cls.__repr__ = Brief.__repr__  # type: ignore[method-assign]
+
+    def __repr__(self) -> str:
+        if hasattr(self, "value") and hasattr(self, "status"):
+            known = getattr(self, "label", self.status)  # a proof says what kind of proof it is
+            said = f"{reprlib.repr(self.value)}, {known}"
+        else:
+            said = str(self).partition("\n")[0]
+        words = " ".join(said.split())
+        return f"<{type(self).__name__}: {words[:_MOST]}{'...' * (len(words) > _MOST)}>"
+
+
+class Shown(Brief):
     """An answer that can be shown: `str` gives the text of the command line, notebooks get HTML."""
 
     __slots__ = ()

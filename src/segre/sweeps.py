@@ -19,18 +19,21 @@ from segre.sweep.fit import Fit, fit
 from segre.sweep.plan import Plan
 from segre.sweep.run import Ran, run
 from segre.sweep.status import Standing, standing
+from segre.sweep.verify import Verified, verify
 
 __all__ = [
     "Fit",
     "Plan",
     "Ran",
     "Standing",
+    "Verified",
     "builtin_names",
     "export",
     "fit",
     "plan_of",
     "run",
     "standing",
+    "verify",
 ]
 
 

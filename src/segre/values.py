@@ -8,6 +8,7 @@ import sys
 import tomllib
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from math import floor, isfinite
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,16 @@ def fraction(key: str, value: Any) -> Fraction:
             "for example 0 or 1e-5"
         ) from None
     return number
+
+
+def number(key: str, value: Any, smallest: int = 0) -> int | Fraction:
+    """A number in a range, exactly; whole ones are integers."""
+    found = fraction(key, value)
+    if not smallest <= found <= LARGEST:
+        raise SpecError(
+            f"{key}: {quote(str(value))} is not allowed; allowed: numbers {smallest} to {LARGEST}"
+        )
+    return found.numerator if found.denominator == 1 else found
 
 
 def require_keys(
@@ -219,7 +230,20 @@ def listed(names: list[str]) -> str:
 def from_logarithm(log: float) -> str:
     """A positive number by its decimal logarithm, however small it is.
 
-    >>> from_logarithm(-0.3), from_logarithm(-3.2), from_logarithm(-812.4)
-    ('0.5', '0.00063', '1e-812')
+    >>> from_logarithm(-0.3), from_logarithm(-3.2), from_logarithm(-812.4), from_logarithm(-5.001)
+    ('0.5', '0.00063', '4.0e-813', '1.0e-5')
     """
-    return f"{10**log:.2g}" if log > -4 else f"1e{log:.0f}"
+    if log > -4 or not isfinite(log):
+        return f"{10**log:.2g}"
+    whole = floor(log)
+    digits = f"{10 ** (log - whole):.1f}"
+    return f"1.0e{whole + 1}" if digits == "10.0" else f"{digits}e{whole}"
+
+
+def counted(number: int, what: str) -> str:
+    """How many there are of something.
+
+    >>> counted(1, "input"), counted(1200, "token")
+    ('1 input', '1,200 tokens')
+    """
+    return f"{number:,} {what}{'s' * (number != 1)}"

@@ -88,7 +88,7 @@ def test_a_moved_adapter_keeps_its_rank(tmp_path: Path) -> None:
     found = segre.diff(one, tmp_path / "moved")
     assert found.changes.moved
     assert found.low_rank == 1
-    assert {update.name for update in found.changed} == {"QK", "VO"}
+    assert {update.name for update in found.changed} == {"W_Q", "W_V"}
 
 
 @pytest.mark.parametrize("name", ["llama", "gpt2", "qwen3"])
@@ -202,3 +202,83 @@ def test_every_format_says_the_same(tmp_path: Path) -> None:
     assert all((tmp_path / name).stat().st_size > 10_000 for name in ("page.html", "plot.png"))
     assert "Relative distance by layer and piece" in page.read_text()
     assert "low rank" in found._repr_html_()
+
+
+def frozen(part: str, w: Tensors) -> None:
+    """Another change of every matrix and table, except those of the second layer."""
+    if part != "2":
+        noise(
+            part, matrices := {name: w[name] for name in w if name[:2] == "W_" or name == "tokens"}
+        )
+        w |= matrices
+
+
+def some_rows(part: str, w: Tensors) -> None:
+    """Three tokens, drawn afresh."""
+    if part == "embed":
+        rng = np.random.default_rng(3)
+        w["tokens"][:, [3, 17, 40]] = w["tokens"].std() * rng.standard_normal((24, 3))
+
+
+def retrained_table(part: str, w: Tensors) -> None:
+    """A small change of the table of tokens."""
+    if part == "embed":
+        noise(part, table := {"tokens": w["tokens"]})
+        w |= table
+
+
+def gains(part: str, w: Tensors) -> None:
+    """A small change of the gains of two layers."""
+    if part in ("1", "2"):
+        noise(part, own := {name: w[name] for name in w if name.endswith(".gain")})
+        w |= own
+
+
+@pytest.mark.parametrize(
+    ("seed", "name"), [*enumerate(["llama", "gpt2", "qwen3", "gpt-neox", "bert-mlm"])]
+)
+def test_a_moved_change_is_the_change_that_was_made(name: str, seed: int, tmp_path: Path) -> None:
+    """The gauge is fitted to what did not change: the answer does not depend on the move."""
+    one = save_tiny(name, tmp_path / "one")
+    edits = {
+        "up and down": adapter(1, ("W_up", "W_down")),
+        "values and outputs": adapter(2, ("W_V", "W_Q", "W_K")),
+        "rows": some_rows,
+        "table": retrained_table,
+        "gains": gains,
+    }
+    for what, change in edits.items():
+        if (what, name) == ("gains", "bert-mlm"):  # its tables follow the gains of the head
+            continue
+        two = rewritten(one, tmp_path / f"{what}{seed}", change)
+        move(two, tmp_path / f"{what}{seed}, moved", seed=seed, report=False)
+        here, there = segre.diff(one, two), segre.diff(one, tmp_path / f"{what}{seed}, moved")
+        assert (here.changes.moved, there.changes.moved) == (False, True), what
+        assert here.value == pytest.approx(there.value, rel=0.1), what
+        both = [{(u.part, u.name): u.rank for u in found.changed} for found in (here, there)]
+        assert both[0] == both[1], what
+        assert here.others == there.others, what
+        assert here.low_rank == there.low_rank, what
+
+
+@pytest.mark.parametrize("name", ["llama", "gemma"])
+def test_a_layer_that_was_frozen_is_not_named(name: str, tmp_path: Path) -> None:
+    one = save_tiny(name, tmp_path / "one")
+    two = rewritten(one, tmp_path / "two", frozen)
+    move(two, tmp_path / "moved", seed=5, report=False)
+    found = segre.diff(one, tmp_path / "moved")
+    assert {update.part for update in found.changed} == {"1", "3"}
+    assert "tables" in found.others
+
+
+def test_rotary_rows_in_another_order_are_a_change_of_queries_and_keys(tmp_path: Path) -> None:
+    def change(part: str, w: Tensors) -> None:
+        for key in {"W_Q", "W_K"} & {*w}:
+            w[key] = w[key][:, :, ::-1].copy()
+
+    one = save_tiny("llama", tmp_path / "one")
+    found = segre.diff(one, rewritten(one, tmp_path / "two", change))
+    assert {update.name for update in found.changed} == {"W_Q", "W_K"}
+    assert all(spot.distance > 0.1 for spot in found.changes.heads)
+    assert len(found.changes.heads) == 12
+    assert found.outputs.mean > 1e-3

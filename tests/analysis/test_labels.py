@@ -34,9 +34,10 @@ def said_of(found: Analysis) -> dict[int, set[Status]]:
     """The labels under which each number of dimensions or of redundant parameters is shown."""
     size = found["dimension"].data
     assert size is not None, found["dimension"].reason
-    bounds = [bound for bound in (size["lower"], size["upper"]) if bound is not None]
+    numbers = (size["lower"], size["upper"], size["estimate"])
+    bounds = [bound for bound in numbers if bound is not None]
     asked = {*bounds, *(size["parameters"] - bound for bound in bounds)}
-    places = [(found[key].lead, found[key].status) for key in SIZES if key in found]
+    places = [(found[key].lead, found[key].label) for key in SIZES if key in found]
     places += [(tile.value, tile.status) for tile in page_of(found).tiles if tile.label in TILES]
     labels = defaultdict(set)
     for text, status in places:
@@ -55,6 +56,7 @@ def test_one_number_has_one_label(spec: Any) -> None:
     assert all(len(statuses) == 1 for statuses in labels.values()), labels
     met = found["dimension"].data["dimension"] is not None
     assert {found[key].status for key in SIZES} == {"proved" if met else "bounded"}
+    assert {found[key].label for key in SIZES} == {"proved by computation" if met else "bounded"}
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -65,11 +67,14 @@ def test_one_number_of_a_large_model_has_one_label(name: str) -> None:
         return
     theorem = apply(found.target.spec)
     proved = theorem is not None and theorem.holds
-    label = "proved" if proved else "bounded"
+    estimated = found["dimension"].data["upper"] is None
+    label = "proved by theorem" if proved else "estimated" if estimated else "bounded"
     assert set(map(frozenset, said_of(found).values())) == {frozenset({label})}
     assert (found["dimension"].data["dimension"] is not None) == proved
-    assert ("t most" in found["dimension"].lead) == (not proved)
-    assert found["redundancy"].lead.startswith("At least") == (not proved)
+    assert ("t most" in found["dimension"].lead) == (label == "bounded")
+    assert found["redundancy"].lead.startswith("At least") == (label == "bounded")
+    assert ("not a bound" in found["dimension"].lead) == estimated
+    assert found["redundancy"].lead.startswith("About") == estimated
 
 
 def test_what_is_nearly_special_is_not_counted_as_special() -> None:
@@ -91,7 +96,8 @@ def test_a_theorem_is_certified_at_the_size_of_the_model(name: str) -> None:
     part, page = found["proof"], page_of(found)
     assert part.status == "proved"
     (tile,) = [tile for tile in page.tiles if tile.label == "Certificate"]
-    assert (tile.value, tile.status) == ("valid", "proved")
+    assert (tile.value, tile.status) == ("valid", "proved by theorem")
+    assert "not the theorem" in tile.remark
     (certificate,) = part.data["certificates"]
     assert certificate["digest"] == found.target.spec.digest
     assert certificate == segre.certify(name)
@@ -114,4 +120,4 @@ def test_what_is_proved_of_small_networks_is_not_said_of_the_large_one(name: str
         layers = f"{spec.layers} layer{'s' * (spec.layers != 1)}"
         assert row[:2] == (f"{layers}, width {spec.d}", spec.parameters)
         assert row[4] in get_args(Status)
-        assert (row[4] == "proved") == (row[2] == row[3])
+        assert (row[4] == "proved by computation") == (row[2] == row[3])

@@ -214,7 +214,7 @@ def test_unknown_keys_that_differ_are_undecided(change: dict[str, Any], tmp_path
         check(model, tmp_path / "moved", tmp_path / "witness.safetensors")
 
 
-def test_tied_tables_and_two_equal_tables_are_not_called_different(tmp_path: Path) -> None:
+def test_tied_tables_and_two_equal_tables_are_the_same(tmp_path: Path) -> None:
     from safetensors.numpy import load_file, save_file
 
     tied = save_tiny("llama-tied", tmp_path / "tied")
@@ -222,7 +222,12 @@ def test_tied_tables_and_two_equal_tables_are_not_called_different(tmp_path: Pat
     tensors = load_file(untied / "model.safetensors")
     tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"]
     save_file(tensors, untied / "model.safetensors", {"format": "pt"})
-    assert same(tied, untied).verdict == "undecided"
+    found = same(tied, untied)
+    assert (found.verdict, found.outputs) == ("same function", None)  # all values are equal
+    assert "the first has a tied table" in found.reason
+    tensors["lm_head.weight"] = 1.01 * tensors["lm_head.weight"]
+    save_file(tensors, untied / "model.safetensors", {"format": "pt"})
+    assert same(tied, untied).verdict == same(untied, tied).verdict == "different"
 
 
 @pytest.mark.parametrize("family", MODEL_TYPES)

@@ -110,12 +110,13 @@ def test_weights_are_moved_and_written_back(model_type: str, dtype: torch.dtype)
     assert moved.directory is None
     assert moved.agrees
     assert same(model, other).verdict == "identical"  # nothing was written to it
-    assert same(model, moved).verdict == "same function"
+    copy_of_it = same(model, moved)
+    assert (copy_of_it.same, copy_of_it.verdict == "identical") == (True, False)
     before = {name: tensor.data_ptr() for name, tensor in other.state_dict().items()}
     apply(other, moved)
     assert {name: tensor.data_ptr() for name, tensor in other.state_dict().items()} == before
     assert same(other, moved).verdict == "identical"
-    assert same(model, other).verdict == "same function"
+    assert same(model, other).verdict == copy_of_it.verdict
     if dtype == torch.float32:
         one, two = outputs(model), outputs(other)
         assert np.abs(one - two).max() <= 1e-3 * np.abs(one).max()
@@ -151,6 +152,9 @@ def test_questions_about_weights_take_a_model(tmp_path: Path) -> None:
     assert segre.checkpoints.shrink(model, tmp_path / "small").dropped >= 0
     segre.checkpoints.expand(tmp_path / "small", tmp_path / "again")
     assert same(model, tmp_path / "again").verdict == "same function"
+    assert segre.same_function(model, move(model, seed=2)).same
+    assert segre.same_function(model, tiny(seed=7)).verdict == "different"
+    assert segre.collapse(model, inputs=2, length=4).status == "measured"
 
 
 def test_arrays_of_numpy_are_weights_too() -> None:

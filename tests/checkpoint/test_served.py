@@ -57,7 +57,7 @@ def test_every_command_names_the_choice(model_type: str, tmp_path: Path) -> None
     [
         ("deepseek-v3/d=8/heads=2/ff=4/kvrank=4/vocab=11", "kvrank"),
         ("opt/d=8/heads=2/ff=4/vocab=11/embed=4/project=true/place=post", "project"),
-        ("electra/d=8/heads=2/ff=4/vocab=11/labels=2/transform=true/headnorm=false", "transform"),
+        ("opt/d=8/heads=2/bias=norm/vocab=11", "bias"),
         ("deepseek-v3/d=8/heads=2/ff=4/kvrank=9/eps=1e-6/vocab=11", "kvrank"),
         ("qwen3/d=8/heads=2/rotary=2/ff=4/vocab=11", "qknorm"),
         ("llama/d=8/heads=2/ff=4/gain=false/vocab=11", "norm"),
@@ -72,11 +72,11 @@ def test_every_command_names_the_choice(model_type: str, tmp_path: Path) -> None
         ("mixtral/d=8/heads=2/eff=4/active=1/vocab=11", "active"),
         ("mixtral/d=8/heads=2/eff=4/norm=layer/vocab=11", "experts"),
         ("transformer/d=8/heads=2/mlp=gelu/ff=4/vocab=11", "norm"),
-        ("qwen3-next/d=8/heads=2/ff=4/vocab=11", "gate"),
+        ("qwen3/d=8/heads=2/ff=4/gate=element/vocab=11", "gate"),
         ("minimax/d=8/layers=2/heads=2/eff=4/vocab=11", "experts"),
         ("minimax/d=8/layers=2/heads=2/mlp=none/vocab=11", "feature"),
         ("minimax/d=8/layers=1/heads=2/mlp=none/skip=1.5/vocab=11", "skip"),
-        ("qwen3-next/d=8/heads=2/experts=4/eff=4/gate=none/vocab=11", "sharedgate"),
+        ("qwen3-moe/d=8/heads=2/experts=4/eff=4/shared=4/sharedgate=true/vocab=11", "sharedgate"),
     ],
 )
 def test_choices_that_are_missing(spec: str, choice: str) -> None:
@@ -84,9 +84,7 @@ def test_choices_that_are_missing(spec: str, choice: str) -> None:
         require_normal_form(architecture(spec))
 
 
-@pytest.mark.parametrize(
-    "family", [name for name in FAMILIES if name not in ("qwen3-next", "minimax")]
-)
+@pytest.mark.parametrize("family", [name for name in FAMILIES if name != "minimax"])
 def test_families_that_are_served(family: str) -> None:
     rest = LATENTS if family == "deepseek-v3" else ""
     rest = "/embed=6" if family in ("albert", "electra") else rest

@@ -18,7 +18,7 @@ from segre.errors import SegreError
 from segre.models import architecture
 from support.random_models import HEADS, library_model, random_config
 
-SERVED = [kind for kind in HEADS if kind not in ("qwen3_next", "minimax")]  # heads without gates
+SERVED = [kind for kind in HEADS if kind != "minimax"]  # heads without gates
 TYPES = (torch.float32, torch.bfloat16, torch.float16)
 SIGNED = ("gemma2", "gemma3_text", "olmo2", "qwen3")  # whose gains have signs in common with rows
 
@@ -100,7 +100,7 @@ def test_the_witness_has_the_signs(tmp_path: Any) -> None:
     model.save_pretrained(tmp_path / "one")
     move(tmp_path / "one", tmp_path / "two", seed=1, report=False)
     found = same(tmp_path / "one", tmp_path / "two")
-    assert found.verdict == "same function"
+    assert found.verdict == "same up to bf16 rounding"
     assert found.witness is not None
     assert any(
         (signs < 0).any() for turn in found.witness.layers.values() for signs in turn.flips.values()

@@ -56,7 +56,10 @@ def test_json_has_all_and_writes_nothing_unless_asked(tmp_path: Path) -> None:
     [
         (["softmax/d=3,x/a=1/t=2"], "d="),
         (["softmax/d=3,3/a=1/t=2", "-o", "report.pdf"], "allowed: .html"),
-        (["softmax/d=3,3/a=1/t=2", "-o", "no/such/r.html"], "there is no directory 'no/such'"),
+        (
+            ["softmax/d=3,3/a=1/t=2", "-o", "no/such/r.html"],
+            "cannot write 'no/such/r.html': No such file or directory",
+        ),
         (["softmax/d=3,3/a=1/t=2", "--only", "what,colour"], "'colour' is not known"),
         (["softmax/d=3,3/a=1/t=2", "--memory", "much"], "--memory"),
         (["truncated"], "truncated"),

@@ -16,7 +16,7 @@ def test_dim_prints_what_is_proved() -> None:
     result = run("dim", "softmax/d=10,10,10/a=2,2/t=3")
     assert result.returncode == 0
     assert result.stderr == ""
-    assert re.search(r"^dimension +172 +proved$", result.stdout, re.MULTILINE)
+    assert re.search(r"^dimension +172 +proved by computation$", result.stdout, re.MULTILINE)
     assert "token basis GL(10), between layers 1 and 2" in result.stdout
 
 
@@ -44,7 +44,9 @@ def test_an_estimate_is_never_called_proved() -> None:
 def test_bounds_that_do_not_meet_are_shown_as_such() -> None:
     result = run("dim", "lightning/d=2,4/a=2/heads=2/dv=2/t=2")
     assert result.returncode == 0
-    assert re.search(r"dimension +20\.\.22 +between two proved bounds", result.stdout)
+    assert re.search(
+        r"dimension +20\.\.22 +between two bounds, both proved by computation", result.stdout
+    )
 
 
 @pytest.mark.parametrize(

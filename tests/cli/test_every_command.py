@@ -245,6 +245,7 @@ CASES = {
     "weights hash": "weights hash model",
     "sweep run": "sweep run sweep.toml -o new.db",
     "sweep status": "sweep status sweep.db",
+    "sweep verify": "sweep verify sweep.db --sample 1 --workers 1",
     "sweep export": "sweep export sweep.db -o table.csv",
     "sweep plot": "sweep plot sweep.db -o sweep.png",
     "sweep fit": "sweep fit widths.db --fresh 1",

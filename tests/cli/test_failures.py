@@ -72,17 +72,18 @@ def test_the_traceback_is_shown_to_who_asks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "said", "code"),
     [
-        ("OSError(28, 'No space left on device')", "No space left on device"),
-        ("OSError(30, 'Read-only file system', 'there')", "'there': Read-only file system"),
-        ("MemoryError()", "out of memory"),
-        ("SystemExit('a library gives up')", "a library gives up"),
+        ("OSError(28, 'No space left on device')", "No space left on device", 2),
+        ("OSError(30, 'Read-only file system', 'there')", "'there': Read-only file system", 2),
+        ("OSError(5, 'Input/output error')", "Input/output error", 70),
+        ("MemoryError()", "out of memory", 70),
+        ("SystemExit('a library gives up')", "a library gives up", 70),
     ],
 )
-def test_what_the_system_refuses_is_no_fault_of_segre(error: str, said: str) -> None:
+def test_what_the_system_refuses_is_no_fault_of_segre(error: str, said: str, code: int) -> None:
     done = faulty(error)
-    assert (done.returncode, done.stdout) == (70, "")
+    assert (done.returncode, done.stdout) == (code, "")
     assert said in done.stderr
     assert "report" not in done.stderr
     assert done.stderr.count("\n") == 1

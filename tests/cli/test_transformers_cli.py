@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from segre.finding import OWN
 from support.terminal import run
 
 PIECES = ("QK", "VO", "MLP", "norms and biases", "shifts", "residual")
@@ -85,7 +86,7 @@ def test_the_dimension_of_a_large_model_is_a_theorem() -> None:
     result = run("dim", "llama-3-8b")
     assert (result.returncode, result.stderr) == (0, "")
     told = line(result.stdout, "dimension", "8,016,918,528")
-    assert told.endswith("proved (theorem C: 10 hypotheses hold)")
+    assert told.endswith(f"proved by theorem C ({OWN})")
     line(result.stdout, "lower bound", "8,016,918,528")
     line(result.stdout, "hypotheses", "C.d", "d >= 3:", "4,096 >= 3")
     line(result.stdout, "parameters", "8,030,261,248")
@@ -130,10 +131,11 @@ def test_the_worked_table() -> None:
 def test_the_worked_table_as_text() -> None:
     result = run("dim", "--compare", *WORKED)
     assert (result.returncode, result.stderr) == (0, "")
-    title, *lines = result.stdout.splitlines()
+    title, *lines, last = result.stdout.splitlines()
+    assert last == f"Proved by theorem: {OWN}."
     ends = ["redundant", "%", "dimension", "known", "by"]
     assert title.split() == ["model", "parameters", *" ".join(PIECES).split(), *ends]
-    assert [each.split()[:-3] for each in lines] == [
+    assert [each.split()[:-5] for each in lines] == [
         [name, *(f"{number:,}" for number in row), percent]
         for (name, row), percent in zip(WORKED.items(), PERCENT, strict=True)
     ]
@@ -229,7 +231,7 @@ def test_a_directory_without_a_config(tmp_path: Path) -> None:
 def test_a_small_transformer_is_proved() -> None:
     result = run("dim", SMALL)
     assert (result.returncode, result.stderr) == (0, "")
-    assert re.search(r"^dimension +97 +proved$", result.stdout, re.MULTILINE)
+    assert re.search(r"^dimension +97 +proved by computation$", result.stdout, re.MULTILINE)
     line(result.stdout, "parameters", "116")
     line(result.stdout, "redundant", "19")
 

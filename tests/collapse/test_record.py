@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from bench.double import Double
 
 from collapse.test_variants import streams
 from segre.collapse.models import load
@@ -10,7 +11,6 @@ from segre.collapse.paths import all_paths, head_shares, path_sums, path_term
 from segre.collapse.record import record
 from segre.collapse.variants import ALL, BARE, FULL, PUBLISHED, Variant
 from segre.errors import SpecError, TooLargeError, UnsupportedError
-from support.hugging_face import Double
 from support.small_models import CAUSAL, RECORDED, WHOLE, library, small, tokens
 
 EVERY = [*ALL, PUBLISHED[1]]
@@ -59,7 +59,7 @@ def test_patterns_are_those_of_the_library(family: str) -> None:
             assert not np.triu(layer.P, 1).any()
 
 
-@pytest.mark.parametrize("family", [f for f in WHOLE if f not in ("deepseek_v3", "qwen3_next")])
+@pytest.mark.parametrize("family", [f for f in WHOLE if f != "deepseek_v3"])
 def test_bare_layers_are_sums_over_heads(family: str) -> None:
     """X' = sum_h P_h X W_V W_O + 1 b^T, with one b for all tokens."""
     done = record(small(family), tokens(1)[0])

@@ -234,7 +234,6 @@ def test_removing_the_gap_removes_what_all_tokens_share() -> None:
         ("gpt_oss", "full:gapless", "causal=true"),
         ("deepseek_v3", "full:gate", "gate cannot be combined with latent attention"),
         ("minimax", "full:window=2", "attn by layer"),
-        ("qwen3_next", "full:gate", "gate=element: the model already has gates"),
         ("bert", "full:gapless:window=3", "window=3"),
     ],
 )

@@ -52,8 +52,8 @@ def test_what_is_continued_is_said_of_the_first_input() -> None:
     curve = replace(basis.curves[0], past=past)
     said = advice(replace(basis, curves=(curve,)))[1]
     assert said == (
-        "attention collapses: below 0.001 from layer 2 on, and 1e-12 after layer 3 (the first "
-        "input)."
+        "attention collapses: below 0.001 from layer 2 on, and 5.0e-13 after layer 3 (the "
+        "first input)."
     )
 
 
@@ -93,11 +93,11 @@ def test_a_dip_is_no_collapse() -> None:
 def test_a_slow_fall_is_said_with_what_would_come_of_it() -> None:
     said = advice(made(full=[0.5**k for k in range(7)]))[1]
     assert said.endswith(
-        ", falling by a factor 0.50 per layer; at that rate it would collapse after about "
-        "10 layers."
+        ", falling by a factor of 0.5 per layer in layers 4 to 6; at that rate it would collapse "
+        "after about 10 layers."
     )
     slower = advice(made(full=[0.9**k for k in range(7)]))[1]
-    assert slower.endswith(", falling by a factor 0.90 per layer.")
+    assert slower.endswith(", falling by a factor of 0.9 per layer in layers 4 to 6.")
 
 
 def test_a_part_may_bring_it_about() -> None:

@@ -6,9 +6,11 @@ import segre
 from segre.explore.answers import answer
 from segre.explore.designs import design, presets
 from segre.explore.stack_controls import NAMED_STACKS
+from segre.finding import OWN
 from segre.geometry.at_any_size import at_any_size
 from segre.geometry.closed_form import predicted
 from segre.geometry.explain import explain
+from segre.geometry.redundancy import formulas
 from segre.sequence.cost import cost
 from support.random_designs import random_design
 
@@ -18,7 +20,7 @@ def test_what_is_told_is_what_segre_says(seed: int) -> None:
     text = random_design(seed)
     told = answer("known", text)
     spec = design(text)
-    found = at_any_size(spec)
+    found = at_any_size(spec, formulas)
     assert told["spec"] == text
     assert int(told["parameters"]) == spec.parameters
     assert (told["status"] == "proved") == (found.value is not None)
@@ -79,7 +81,9 @@ def test_presets_are_answered_and_read_back() -> None:
 
 
 def test_how_it_is_known_is_said() -> None:
-    assert answer("known", presets()["llama-3-8b"])["known"] == "proved by theorem C"
+    told = answer("known", presets()["llama-3-8b"])
+    assert told["known"] == f"proved by theorem C ({OWN})"
+    assert told["label"] == "proved by theorem"
     bound = answer("known", presets()["pythia-70m"])
     assert (bound["status"], bound["known"][:11]) == ("bounded", "upper bound")
     assert bound["dimension"].startswith("at most ")

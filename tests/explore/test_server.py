@@ -163,7 +163,26 @@ def test_a_dead_process_is_a_sentence_and_is_replaced() -> None:
         worker.close()
 
 
-def test_the_command_prints_its_address_and_stops_cleanly() -> None:
+def test_a_busy_worker_ends_with_its_server() -> None:
+    """Its input closes as it computes: it ends at once, and nobody gets the answer."""
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "segre.explore.worker"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    question = json.dumps(["proof", "softmax/d=8,8,8/a=4/t=6"])
+    assert worker.communicate(question + "\n", timeout=600)[0] == ""
+    assert worker.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("sent", "code", "line"),
+    [(signal.SIGINT, 0, ""), (signal.SIGTERM, 130, "segre: interrupted; nothing was written\n")],
+)
+def test_the_command_prints_its_address_and_stops_cleanly(
+    sent: signal.Signals, code: int, line: str
+) -> None:
     command = [sys.executable, "-m", "segre", "explore", "gpt2", "--no-browser", "--json"]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ
@@ -179,9 +198,9 @@ def test_the_command_prints_its_address_and_stops_cleanly() -> None:
     assert "connect-src 'self'" in page.getheader("Content-Security-Policy", "")
     assert b"Design explorer" in page.read()
     connection.close()
-    process.send_signal(signal.SIGINT)
+    process.send_signal(sent)
     _, said = process.communicate(timeout=60)
-    assert (process.returncode, said) == (0, "")
+    assert (process.returncode, said) == (code, line)
 
 
 def test_a_port_that_is_taken_is_one_line(server: Explorer) -> None:

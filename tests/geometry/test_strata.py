@@ -10,7 +10,7 @@ from segre.fields.linear import Floats, Rationals
 from segre.fields.rational import Rational
 from segre.fields.real import Real
 from segre.geometry.coefficients import coefficient_tensor
-from segre.geometry.strata import classify, factor, swapped, unreachable_neighbour
+from segre.geometry.strata import classify, factor, swapped
 from segre.network import forward
 from segre.spec import Network
 
@@ -49,7 +49,8 @@ def test_theory_agrees_with_the_tangent_spaces(point) -> None:
     V, A, a = point
     found = classify(exact(V), exact(A), a)
     d, d_out = found.d, found.d_out
-    smooth_boundary = found.boundary and d == 2 and d_out == 1 and a == 1
+    smooth_boundary = found.boundary and d == 2 and d_out == 1 and a == 1 and found.rank_A == 1
+    smooth_boundary = smooth_boundary and found.rank_V == 1
     regular = found.tangent_span == found.dimension
     assert found.singular == (not regular and not smooth_boundary)
     assert found.tangent <= min(found.dimension, found.tangent_span)
@@ -88,24 +89,49 @@ def test_the_swap_has_the_same_function(point) -> None:
     assert (other[1] == K.T @ Q).all()
 
 
-def test_near_a_fold_the_closure_has_functions_that_no_weights_reach() -> None:
+def closure_of_missed(T) -> bool:
+    """Whether a tensor is a limit of u q^T (w^2 + e^2), which no real weights reach.
+
+    Asked of the function alone, not of its weights: all quadratic forms in it are multiples of
+    one, with coefficients of rank one, and that form is semidefinite of rank two or less.
+    """
+    d_out, d, _, last = T.shape
+    flat = T.transpose(0, 3, 1, 2).reshape(d_out * last, d * d)
+    if np.linalg.matrix_rank(flat) > 1:
+        return False
+    form = flat[np.argmax(np.abs(flat).sum(axis=1))].reshape(d, d)
+    values = np.linalg.eigvalsh(form)
+    signs = values[np.abs(values) > 1e-9 * np.abs(values).max()] > 0
+    outer = T.transpose(1, 2, 0, 3).reshape(d * d, d_out, last)
+    rank_one = all(np.linalg.matrix_rank(one) <= 1 for one in outer)
+    return rank_one and len(signs) <= 2 and len(set(signs)) <= 1
+
+
+@given(points())
+def test_the_boundary_is_the_closure_of_what_is_missed(point) -> None:
+    V, A, a = point
+    T = coefficient_tensor(V.astype(float), A.astype(float))
+    missed = V.shape[1] > 1 and closure_of_missed(T)
+    assert classify(exact(V), exact(A), a).boundary == missed
+
+
+@pytest.mark.parametrize("zero", [False, True])
+def test_near_the_boundary_the_closure_has_functions_that_no_weights_reach(zero: bool) -> None:
     """The neighbour is real, close, in the closure, and definite: no product of real forms."""
     u, w, q = np.array([1.0, 2.0]), np.array([1.0, -1.0, 2.0]), np.array([1.0, 0.0, 3.0])
-    V, A = np.outer(u, w), np.outer(2 * w, q)
+    e = np.array([1.0, 1.0, 0.0])
+    c = 0.0 if zero else 1.0
+    V, A = np.outer(u, c * w), np.outer(2 * c * w, q)
     assert classify(V, A, a=1).boundary
     here = coefficient_tensor(V, A)
     for epsilon in (1e-1, 1e-2, 1e-3):
-        near = unreachable_neighbour(V, A, epsilon)
-        assert np.linalg.norm(near - here) < 10 * epsilon**2 * np.linalg.norm(here)
-        form = near[0, :, :, 0]  # real weights give a product of two real linear forms:
-        values = np.linalg.eigvalsh(form)  # one positive and one negative eigenvalue, or rank one
-        scale = np.abs(values).max()
-        assert (values > 1e-9 * scale).sum() == 2 or (values < -1e-9 * scale).sum() == 2
-        # in the closure: all quadratics are proportional, of rank two, and so is q
-        flat = near.reshape(2, 9, 3).transpose(1, 0, 2).reshape(9, 6)
-        assert np.linalg.matrix_rank(flat, tol=1e-9 * scale) == 1
-    with pytest.raises(SegreError, match="not a fold"):
-        unreachable_neighbour(V, np.outer([1.0, 0, 0], q), 0.1)
+        v = (epsilon if zero else 1) * w + 1j * epsilon * e  # complex weights, a real function
+        near = coefficient_tensor(np.outer(u, v), np.outer(2 * v.conj(), q))
+        assert np.abs(near.imag).max() < 1e-12
+        near = near.real
+        assert np.linalg.norm(near - here) < 500 * epsilon**2
+        assert closure_of_missed(near)
+        assert np.linalg.matrix_rank(near[0, :, :, 0], tol=1e-3 * epsilon**2) == 2
 
 
 def test_real_products_are_never_definite() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from bench.double import Double
 from typer.testing import CliRunner
 
 import segre
@@ -24,7 +25,6 @@ from segre.inspect.recorded import recorded
 from segre.inspect.subject import subject
 from segre.transformer.layers import root_mean_square
 from support.checkpoints import minilm, rewritten, save_tokenizer, smollm2
-from support.hugging_face import Double
 from support.zoo import save_tiny
 
 FAMILIES = ("llama", "gpt2", "bert-mlm", "qwen3", "mixtral", "gpt-neox", "gemma2", "opt")
@@ -83,7 +83,8 @@ def test_a_set_number_is_found_exactly(tmp_path: Path) -> None:
     spikes = next(m for m in measures() if m.key == "spikes")
     found = list(spikes.find(seen, spikes.of(seen)))
     assert [(one.token, one.channel) for one in found] == [(4, 11)]
-    assert "depths 2 to 3" in found[0].what
+    assert "(depths 2–3)" in found[0].what
+    assert (found[0].start, found[0].depth) == (2, 3)
     assert seen.streams[2][4, 11] == 5000
 
 
@@ -244,7 +245,8 @@ def test_smollm2(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> No
     assert (large.channel, large.depth, large.text) == (507, 12, "The")
     assert large.size == pytest.approx(22_552, rel=0.01)
     assert found.values["spikes"].max() == pytest.approx(13_156, rel=0.01)
-    assert "depths 12 to 28" in large.what
+    assert "(depths 12–28)" in large.what
+    assert large.start == 12
     assert (spikes[17].channel, spikes[17].depth) == (507, 3)
     assert spikes[17].size == pytest.approx(682, rel=0.01)
     assert found.values["stable-rank"][12:21] == pytest.approx(1.0, abs=0.01)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from bench.double import Double
 from typer.testing import CliRunner
 
 import segre
@@ -28,7 +29,6 @@ from segre.inspect.influence import (
 )
 from segre.inspect.recorded import recorded
 from segre.inspect.subject import Subject, subject
-from support.hugging_face import Double
 from support.zoo import save_tiny
 
 FAMILIES = ("llama", "gpt2", "bert", "qwen3", "mixtral", "gpt-neox", "gemma2", "opt")

@@ -33,13 +33,6 @@ SEEN: dict[str, dict[str, Any]] = {  # sizes at which every choice makes a diffe
         },
     },
     "olmo2": {"head_dim": 4},
-    "qwen3_next": {
-        "head_dim": 8,
-        "layer_types": None,
-        "full_attention_interval": 1,
-        "num_experts": 4,
-        "num_experts_per_tok": 2,
-    },
     "minimax": {
         "head_dim": 4,
         "num_hidden_layers": 3,

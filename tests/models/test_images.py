@@ -45,6 +45,7 @@ def random_config(model_type: str, rng: Random, name: str | None = None) -> dict
     own: dict[str, Any] = {"intermediate_size": rng.randint(1, 9)}
     if model_type == "dinov2":
         own = {"mlp_ratio": rng.choice([1, 2]), "use_mask_token": rng.random() < 0.7}
+        own["use_swiglu_ffn"] = rng.random() < 0.5
     return {
         **own,
         "model_type": model_type,

@@ -2,6 +2,7 @@
 
 import numpy as np
 import torch
+from bench.double import Double
 from transformers import MiniMaxConfig
 from transformers.models.minimax.modeling_minimax import MiniMaxLightningAttention
 
@@ -9,7 +10,6 @@ from segre.fields.real import Real
 from segre.network import forward
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import tensors
-from support.hugging_face import Double
 
 
 def test_lightning_layers_are_those_of_the_library() -> None:

@@ -7,14 +7,16 @@ import json
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 import segre
 from segre.errors import CertificateError, SpecError
+from segre.finding import OWN
 from segre.referee import Verdict, verify
 from segre.referee.by_theorem.check import trusted
 from segre.referee.by_theorem.designs import NAMES, uncovered
@@ -24,6 +26,7 @@ from segre.referee.by_theorem.symmetries import symmetries
 from segre.referee.transformers.weights import Layout
 from segre.spec import Network
 from segre.theorems import apply
+from segre.transformer.choices import MlpKind
 from segre.transformer.spec import Transformer
 from support.architectures import random_stacks, random_transformers
 from support.theorem_documents import (
@@ -425,16 +428,36 @@ def test_what_it_says() -> None:
     assert "C.contexts (953757900156 > 70553706496)" in text
     assert verdict.checks[-1].startswith("Trusted, and not checked: the proof of theorem C")
     assert verdict.document()["kind"] == "theorem"
-    assert str(verdict).splitlines()[-1].endswith("parameters, proved by theorem")
+    assert str(verdict).splitlines()[-1].endswith(f"parameters, proved by theorem C ({OWN})")
 
 
 @pytest.mark.parametrize("theorem", THEOREMS)
 def test_what_is_trusted(theorem: str) -> None:
-    told = trusted(theorem)
-    assert ("Ax" in told) == (theorem not in ("L1", "L"))
-    assert ("Lindemann" in told) == (theorem in ("C", "D1", "E"))
+    """Prover and referee name the same, of every activation that the theorem covers."""
     (own,) = [one for one in segre.theorems.THEOREMS if one.name == theorem]
-    assert all(name in told for name in own.trusts)
+    (spec,) = random_designs(theorem, 4, 1)
+    kinds = get_args(MlpKind) if isinstance(spec, Transformer) else [None]
+    seen = 0
+    for mlp in kinds:
+        one = spec if mlp is None else replace(spec, mlp=mlp)
+        if not own.covers(one):
+            continue
+        seen += 1
+        told, listed = trusted(theorem, one), own.applied(one).trusts
+        assert ("Ax" in told) == ("Ax" in listed) == (theorem not in ("L1", "L"))
+        assert ("Lindemann" in told) == ("Lindemann" in listed) == (theorem in ("C", "D1", "E"))
+        assert all(name in told for name in listed)
+        # erf: exponentials alone are Ax's theorem, normal distribution functions are not
+        erf = mlp in ("gelu", "geglu")
+        assert ("statement (T) of docs/soundness.md" in told) == erf
+        assert ("statement (T) of docs/soundness.md" in listed) == erf
+    assert seen
+
+
+@pytest.mark.parametrize("name", ["bert-base-uncased", "minilm-l6-v2"])
+def test_models_with_gelu_name_the_statement_about_it(name: str) -> None:
+    spec = segre.architecture(name)
+    assert "statement (T) of docs/soundness.md" in verify(document_of(spec)).checks[-1]
 
 
 def test_a_fraction_of_any_power_is_not_raised() -> None:

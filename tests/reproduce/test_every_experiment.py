@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from blocks import ROOT
 from segre.errors import SegreError
 from segre.report.outcome_plots import plot_outcome
 from segre.report.scoreboard import markdown
@@ -24,6 +26,7 @@ from support.terminal import run
 
 EVERY = pytest.mark.parametrize("name", MODULES)
 _DONE: dict[str, Outcome] = {}
+STORED = ROOT / "docs" / "results"
 
 
 class StopError(Exception):
@@ -101,6 +104,33 @@ def test_text_and_picture(name: str, tmp_path: Path) -> None:
     assert "Claims: " in said
     plot_outcome(found, tmp_path / "a.svg")
     assert (tmp_path / "a.svg").stat().st_size > 1000
+
+
+@EVERY
+def test_what_is_measured_belongs_to_its_seed(name: str) -> None:
+    """Seed 1 alone gives the numbers that it gives after seed 0."""
+    one = experiment(name)
+    if not one.seeded:
+        return
+    both, alone = undisturbed(name), small(one, seed=1, seeds=1)
+    for first, second in zip(both.claims, alone.claims, strict=True):
+        if len(first.measured) == 2:
+            assert second.measured == pytest.approx(first.measured[1:], rel=1e-9), first.says
+
+
+@EVERY
+def test_stored_claims_have_sources_and_reasons(name: str) -> None:
+    """Limits of our own are not the paper's; numbers are why something is not reproduced."""
+    for claim in read(STORED / f"{name}.json").claims:
+        if claim.relation in ("<=", ">=") and claim.source == "paper":
+            assert "published" in claim.says
+        assert (claim.why == "") == (claim.status == "reproduced")
+        if claim.status == "not reproduced":
+            assert re.search(r"\d", claim.why.partition(" in ")[0]), claim.why
+            shown = re.findall(r"-?\d+\.\d+", claim.why.rpartition(": ")[2])
+            if claim.relation != "true":
+                wrong = [x for x in claim.measured if not claim._fits(float(x or 0))]
+                assert [float(x) for x in shown] == pytest.approx(wrong, rel=1e-3)
 
 
 @EVERY
@@ -225,8 +255,6 @@ def test_damaged_files_are_refused_and_stay(tmp_path: Path) -> None:
 
 
 # --- all of them ---------------------------------------------------------------------------------
-
-STORED = Path(__file__).parents[2] / "docs" / "results"
 
 
 def test_every_experiment_has_a_stored_result() -> None:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from bench.double import Double
 from safetensors.numpy import load_file as load_arrays
 from safetensors.numpy import save_file as save_arrays
 from safetensors.torch import load_file, save_file
@@ -26,7 +27,7 @@ from transformers.initialization import no_init_weights
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model, saving
 from segre.checkpoint.outputs import Tokens
-from support.hugging_face import Double, library_output
+from support.hugging_face import library_output
 from support.once import once
 
 OUTPUTS = (

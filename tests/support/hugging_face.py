@@ -4,7 +4,6 @@ Weights go by way of files: the library writes its model, segre reads it. Consta
 specs leave out are folded into the weights, as in `segre.checkpoint.outputs`.
 """
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,8 +11,8 @@ from typing import Any
 import numpy as np
 import torch
 import transformers
+from bench.double import Double
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from segre.checkpoint.model import Model
 from segre.transformer.forward import query_factors
@@ -22,40 +21,6 @@ from segre.transformer.tensors import tensors
 
 transformers.utils.logging.set_verbosity_error()
 transformers.utils.logging.disable_progress_bar()
-
-
-class Double(TorchFunctionMode):
-    """Inside, what asks for float32 gets float64.
-
-    The library computes norms, rotations, patterns and affinities in float32, whatever the type of
-    the weights; that would hide all errors below 1e-7.
-    """
-
-    def __enter__(self) -> "Double":
-        self._before = torch.get_default_dtype()
-        torch.set_default_dtype(torch.float64)
-        super().__enter__()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        super().__exit__(*error)
-        torch.set_default_dtype(self._before)
-
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Any,
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        if func is Tensor.float:
-            func = Tensor.double
-        named = {key: _wide(value) for key, value in (kwargs or {}).items()}
-        return func(*map(_wide, args), **named)
-
-
-def _wide(value: Any) -> Any:
-    return torch.float64 if value is torch.float32 else value
 
 
 def library_output(model: nn.Module, spec: Transformer, inputs: Any) -> Tensor:
@@ -74,6 +39,8 @@ def library_output(model: nn.Module, spec: Transformer, inputs: Any) -> Tensor:
         if spec.pooler:
             columns = torch.cat([columns, found.pooler_output[:, None]], dim=1)
         return columns.transpose(1, 2)
+    if "start_logits" in found:  # question answering
+        return torch.stack([found.start_logits, found.end_logits], dim=1)
     logits = found.logits
     if spec.labels == 1 and spec.read == "all" and logits.ndim == 2:  # ElectraForPreTraining
         logits = logits[..., None]

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import torch
 import transformers
+from bench.double import Double
 
 from segre.collapse.models import Loaded
 from segre.models import from_config
 from segre.transformer.forward import query_factors
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import tensors
-from support.hugging_face import Double, weights_of
+from support.hugging_face import weights_of
 
 _SIZES: dict[str, Any] = {
     "hidden_size": 24,
@@ -114,17 +115,6 @@ CONFIGS["distilbert"] = {
     **{"vocab_size": 61, "max_position_embeddings": 32},
 }
 CONFIGS["opt"] = {"model_type": "opt", **_SIZES, "ffn_dim": 40}
-CONFIGS["qwen3_next"] = {
-    "model_type": "qwen3_next",
-    **_TWO,
-    "head_dim": 8,
-    "layer_types": ["full_attention"] * 3,
-    "moe_intermediate_size": 8,
-    "shared_expert_intermediate_size": 6,
-    "mlp_only_layers": [0],
-    "num_experts": 4,
-    "num_experts_per_tok": 2,
-}
 CONFIGS["minimax"] = {
     "model_type": "minimax",
     **_TWO,
@@ -134,8 +124,7 @@ CONFIGS["minimax"] = {
     "num_experts_per_tok": 2,
 }
 FAMILIES = tuple(CONFIGS)
-GATED = ("qwen3_next", "minimax")  # heads with gates
-RECORDED = tuple(family for family in FAMILIES if family not in GATED)
+RECORDED = tuple(family for family in FAMILIES if family != "minimax")  # heads without gates
 WHOLE = tuple(  # patterns sum to one
     family for family in FAMILIES if family not in ("gpt_oss", "minimax")
 )

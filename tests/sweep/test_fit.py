@@ -1,5 +1,6 @@
 """Formulas are found where there are some, tested afresh, and not made up where there are none."""
 
+import random
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,9 @@ from hypothesis import strategies as st
 
 from segre.errors import SweepError
 from segre.sweep.defect import Defect, Excess, terms_of
+from segre.sweep.draw import architectures
 from segre.sweep.expression import Expression
-from segre.sweep.fit import fit
+from segre.sweep.fit import _variables, fit
 from segre.sweep.known import Known
 from segre.sweep.names import with_entries
 from segre.sweep.plan import Plan
@@ -219,3 +221,24 @@ def test_planted_defects_are_found(factor: Any, coefficients: list[int], chance:
         return
     assert [found.value(point) for point in GRID] == over
     assert all(Expression(str(found)).value(p) == x for p, x in zip(GRID, over, strict=True))
+
+
+RANGES: dict[str, Any] = {
+    **{"d": [4, 6, 8], "head": [1, 2, 3], "heads": [1, 2], "dv": [1, 2], "ff": [1, 2, 3]},
+    **{"layers": [1, 2], "t": [2, 3], "vocab": [5, 6]},
+}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_formulas_are_in_what_was_swept(seed: int) -> None:
+    """Not in what only follows from it: dv is head, unless it is given."""
+    chance = random.Random(seed)
+    fields = {"d": 4, "mlp": "gelu", "ff": 2, "t": 2}
+    fields |= {key: RANGES[key] for key in chance.sample(sorted(RANGES), chance.randint(1, 4))}
+    plan = Plan.from_mapping({"kind": "transformer", "exhaustive": True, "fields": fields})
+    rows: Any = list(architectures(plan))
+    found = _variables(plan, rows, ())
+    varied = {"l" if key == "layers" else key for key in fields if key in RANGES}
+    assert set(found) <= varied
+    points = {tuple(row.fields[name] for name in found) for row in rows}
+    assert len(points) == len(rows), "they tell all rows apart"

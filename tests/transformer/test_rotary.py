@@ -2,12 +2,14 @@
 
 import random
 from fractions import Fraction
+from itertools import product
 from math import isclose
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from bench.double import Double
 from flint import arb
 from transformers import LlamaConfig
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
@@ -16,16 +18,19 @@ from segre.errors import SpecError
 from segre.fields import Ball, Prime, Real
 from segre.fields.circle import Frequencies, commensurable
 from segre.models.rope import rope_config, rope_rescale
+from segre.referee.transformers import angles
 from segre.transformer.rescale import rescale
 from segre.transformer.rotary import frequencies
 from segre.transformer.spec import Transformer
-from support.hugging_face import Double
 
 
 def random_rope(rng: random.Random, width: int = 8) -> dict[str, Any]:
     """Any rescaling, with the numbers of real models or with odd ones."""
     kind = rng.choice(["linear", "dynamic", "llama3", "yarn", "longrope"])
-    out: dict[str, Any] = {"rope_type": kind, "rope_theta": rng.choice([7.0, 1e4, 5e5, 1e6])}
+    out: dict[str, Any] = {
+        "rope_type": kind,
+        "rope_theta": rng.choice([7.5, 1e4, 5e5, 999999.4420358813]),
+    }
     out["factor"] = rng.choice([1.0, 2.0, 4.5, 32.0])
     if kind in ("llama3", "yarn", "longrope"):
         out["original_max_position_embeddings"] = rng.choice([2, 40, 4096, 8192])
@@ -45,10 +50,41 @@ def random_rope(rng: random.Random, width: int = 8) -> dict[str, Any]:
 
 def spec_of(rope: dict[str, Any], width: int, length: int, t: int) -> Transformer:
     text = rope_rescale({"rope_parameters": rope}, length) or "none"
-    base = int(rope["rope_theta"])
+    base = rope["rope_theta"]
     return Transformer.parse(
         f"transformer/d={width}/pos=rope/base={base}/rescale={text}/causal=true/t={t}"
     )
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_bases_need_not_be_whole(seed: int) -> None:
+    """Powers of small fractions, so that angles are often commensurable: both sides find it."""
+    rng = random.Random(seed)
+    for _ in range(10):
+        base = Fraction(rng.randint(1, 9), rng.randint(1, 9)) ** rng.randint(1, 6)
+        if not 2 <= base <= 10**9:
+            continue
+        planes = rng.randint(1, 6)
+        spec = Transformer.parse(f"transformer/d={2 * planes}/pos=rope/base={base}/t=3")
+        assert spec.base == base
+        assert Transformer.parse(str(spec)) == spec
+        assert Transformer.from_mapping(spec.document()) == spec
+        found = frequencies(spec).multiples()
+        assert found == angles.multiples(spec)
+        speeds = frequencies(spec).floats()
+        for i, j in product(range(planes), repeat=2):
+            if found[i][0] == found[j][0]:  # the same class: a rational quotient
+                quotient = found[i][1] / found[j][1]
+                assert isclose(speeds[i] / speeds[j], quotient, rel_tol=1e-12)
+            else:  # no power of the quotient below base^(1 / planes) is rational
+                assert not isinstance(exact_root(base ** abs(i - j), planes), Fraction)
+
+
+def exact_root(value: Fraction, degree: int) -> Fraction | None:
+    """The root of a fraction, if it is one."""
+    found = [round(x ** (1 / degree)) for x in (value.numerator, value.denominator)]
+    root = Fraction(*found)
+    return root if root**degree == value else None
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -13,8 +13,9 @@ from segre.architectures import Architecture
 from segre.hybrid.spec import Hybrid
 from segre.polynomial.spec import Polynomial
 from segre.spec import Network
-from segre.transformer.by_layer import every
+from segre.transformer.by_layer import Base, every
 from segre.transformer.spec import Transformer
+from segre.values import counted
 
 Row = tuple[str, str | int, str]  # a name, its value, a remark
 
@@ -86,25 +87,26 @@ def _described(spec: Architecture) -> str:
 
 @_described.register(Network)
 def _stack_described(spec: Network) -> str:
-    heads = max(spec.heads_by_layer)
-    of_heads = f" of {heads} heads" if heads > 1 else ""
-    layers = _counted(spec.depth, "layer")
-    return f"A stack of {layers} of {spec.score} attention{of_heads} on {spec.t} tokens"
+    fewest, most = min(spec.heads_by_layer), max(spec.heads_by_layer)
+    some = f"{fewest} to {most}" if fewest < most else f"{most}"
+    of_heads = f" of {some} heads" if most > 1 else ""
+    layers = counted(spec.depth, "layer")
+    return f"A stack of {layers} of {spec.score} attention{of_heads} on {counted(spec.t, 'token')}"
 
 
 @_described.register(Hybrid)
 def _hybrid_described(spec: Hybrid) -> str:
     kinds = ", ".join(one.text for one in spec.mechanisms)
-    layers = _counted(spec.depth, "layer")
-    return f"A stack of {layers} of attention on {spec.t} tokens; heads: {kinds}"
+    layers = counted(spec.depth, "layer")
+    return f"A stack of {layers} of attention on {counted(spec.t, 'token')}; heads: {kinds}"
 
 
 @_described.register(Polynomial)
 def _polynomial_described(spec: Polynomial) -> str:
     kind = "convolutional" if spec.convolutional else "dense"
     if spec.degree == 1:
-        return f"A linear {kind} network with {_counted(spec.depth, 'layer')}"
-    layers = _counted(spec.depth, "layer")
+        return f"A linear {kind} network with {counted(spec.depth, 'layer')}"
+    layers = counted(spec.depth, "layer")
     return f"A {kind} network with {layers} and the activation x^{spec.degree} between them"
 
 
@@ -116,13 +118,9 @@ def _transformer_described(spec: Transformer) -> str:
     if spec.discrete and spec.output == "hidden":
         kind = "An encoder" if not spec.causal else "A language model without its head"
     return (
-        f"{kind} with {_counted(spec.layers, 'layer')}, width {spec.d:,} and "
-        f"{_counted(spec.heads, 'head')}"
+        f"{kind} with {counted(spec.layers, 'layer')}, width {spec.d:,} and "
+        f"{counted(spec.heads, 'head')}"
     )
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'s' * (number != 1)}"
 
 
 @singledispatch
@@ -240,7 +238,7 @@ def _output(spec: Transformer) -> tuple[str, str]:
         }
         kind = "a distribution over labels" if spec.output == "softmax" else "logits of labels"
         pooled = ", pooled" if spec.pooler else ""
-        return kind, f"{_counted(spec.labels, 'label')}, {where[spec.read]}{pooled}"
+        return kind, f"{counted(spec.labels, 'label')}, {where[spec.read]}{pooled}"
     remark = "and a pooled first token" if spec.pooler else ""
     if spec.relation:
         remark = f"and {spec.relation} labels of the pooled first token"
@@ -253,10 +251,17 @@ def _head_sizes(spec: Transformer) -> str:
     return f"of {spec.head} dimensions, values of {spec.dv}"
 
 
+def _thousands(base: Base) -> str:
+    return f"{base:,}" if isinstance(base, int) else f"{float(base):,}"
+
+
 def _positions(spec: Transformer) -> tuple[str, str]:
     if spec.pos == "rope":
         turned = "" if spec.rotary_dim == spec.head else f"{spec.rotary_dim} dimensions of a head, "
-        ways = [f"base {base:,}{f', rescaled: {how}' * bool(how)}" for base, how in spec.rotations]
+        ways = [
+            f"base {_thousands(base)}{f', rescaled: {how}' * bool(how)}"
+            for base, how in spec.rotations
+        ]
         still = isinstance(spec.base, tuple) and 0 in spec.base
         return "rotary", turned + "; ".join([*ways, *["none in some layers"] * still])
     if spec.pos == "learned":

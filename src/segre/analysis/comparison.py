@@ -58,9 +58,8 @@ class Design:
 
     @property
     def redundant(self) -> int | None:
-        """Redundant parameters: parameters minus the upper bound."""
-        upper = self.finding.upper
-        return None if upper is None else self.finding.parameters - upper
+        """Redundant parameters, by the upper bound or the estimate."""
+        return self.finding.redundant
 
     def guaranteed(self, trait: str) -> bool:
         """Whether the weights of all heads have a trait."""

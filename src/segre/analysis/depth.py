@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from math import isfinite, log10
-from statistics import median
+from math import isnan, log10
 from typing import Any
+
+import numpy as np
 
 from segre.analysis.part import Answer
 from segre.analysis.variants import takeaways, versions
@@ -14,7 +15,7 @@ from segre.analysis.workbench import Workbench
 from segre.collapse.curves import curves
 from segre.collapse.mechanisms import mechanism_advice, mechanism_study
 from segre.collapse.models import Loaded, family_of, load
-from segre.collapse.study import study, study_advice
+from segre.collapse.study import medians, study, study_advice
 from segre.collapse.variants import ALL, ALONE, FULL, what_if
 from segre.collapse.verdict import THRESHOLD, advice, not_measured
 from segre.errors import SegreError, SpecError, TooLargeError, UnsupportedError
@@ -23,7 +24,7 @@ from segre.hybrid.spec import Hybrid
 from segre.models import FAMILIES, with_attention
 from segre.spec import Network
 from segre.transformer.spec import Transformer
-from segre.values import from_logarithm
+from segre.values import counted, from_logarithm
 
 NARROW = 8, 32  # heads, and their dimensions, of what is run instead of models that are too large
 WORDS = 1_000  # vocabulary of what has none
@@ -56,10 +57,11 @@ def _on_random_tokens(
 ) -> Answer:
     options = bench.options(inputs=bench.inputs, seed=bench.seed)
     first, *rest = advice
+    many = counted(bench.inputs, "input")
     return Answer(
         status="measured",
         lead=first,
-        how=f"Random normal weights of variance 1/width and {bench.inputs} inputs of random "
+        how=f"Random normal weights of variance 1/width and {many} of random "
         f"tokens (seed {bench.seed}); {how}.",
         command=f"segre collapse {shlex.quote(str(bench.target.spec))}{options}",
         data={"kind": "stack", **document},
@@ -72,32 +74,28 @@ def _with_depth(document: dict[str, Any]) -> str:
     """What becomes of the tokens of a stack, and of the same stack with or without skips.
 
     >>> _with_depth({"log10": {"relative": [[0.0, -6.0]]}, "other": None, "skip": False})
-    'Tokens become alike: the relative residual falls to 1e-6.'
+    'Tokens become alike: the relative residual is 1.0e-6 after the last layer.'
     """
-    last = last_median(document["log10"]["relative"])
-    said = _becoming(last)
+    said = _becoming(last_median(document["log10"]["relative"]))
     if document.get("other") is None:
         return f"{said}."
     word = "without" if document["skip"] else "with"
-    other = last_median(document["other"]["relative"])
-    if (last is None or last < log10(THRESHOLD)) == (other is None or other < log10(THRESHOLD)):
+    other = _becoming(last_median(document["other"]["relative"]))
+    if said.partition(":")[0] == other.partition(":")[0]:
         return f"{said}; {word} skips, too."
-    return f"{said}; {word} skips, they {_becoming(other)[7:]}."
+    return f"{said}; {word} skips, they {other[7:]}."
 
 
-def _becoming(last: float | None) -> str:
-    if last is None:
-        return "Tokens become alike: the relative residual falls to nothing"
-    size = from_logarithm(last)
-    if last < log10(THRESHOLD):
-        return f"Tokens become alike: the relative residual falls to {size}"
-    return f"Tokens stay different: the relative residual is {size} after the last layer"
+def _becoming(last: float) -> str:
+    if isnan(last):
+        return "Tokens cannot be judged: numbers are lost before the last layer"
+    what = "become alike" if last < log10(THRESHOLD) else "stay different"
+    return f"Tokens {what}: the relative residual is {from_logarithm(last)} after the last layer"
 
 
-def last_median(rows: Sequence[Sequence[float]]) -> float | None:
-    """The median over inputs after the last layer; None if none of them is finite."""
-    known = [row[-1] for row in rows if isfinite(row[-1])]
-    return median(known) if known else None
+def last_median(rows: Sequence[Sequence[float]]) -> float:
+    """log10 of the residual after the last layer, the median over inputs; nan if it is lost."""
+    return float(medians(np.array(rows, float))[-1])
 
 
 def _of_model(bench: Workbench) -> Answer:

@@ -19,7 +19,7 @@ from segre.checkpoint.common_inputs import common_inputs
 from segre.checkpoint.inputs import longest, token_texts
 from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.one_form import in_one_form
-from segre.checkpoint.outputs import furthest, outputs, random_tokens
+from segre.checkpoint.outputs import furthest, outputs, random_tokens, relative
 from segre.checkpoint.overflow import within_float64
 from segre.checkpoint.same import require_same_architecture
 from segre.checkpoint.updates import Update
@@ -101,26 +101,24 @@ class Diff(Unbounded, Tabular):
 
     @property
     def updates(self) -> list[Update]:
-        """Updates of matrices and of the products of heads, the largest first."""
+        """Updates of the matrices of layers, the largest first."""
         return sorted(self.changes.updates, key=lambda update: -update.distance)
-
-    @property
-    def telling(self) -> list[Update]:
-        """Those whose rank tells something: all matrices as stored, or what no gauge changes.
-
-        If files were moved, norms are folded in, and heads are seen through their products.
-        """
-        hidden = {"W_Q", "W_K", "W_V", "W_O"} if self.changes.moved else {"QK", "VO"}
-        return [update for update in self.updates if update.name not in hidden]
 
     @property
     def changed(self) -> list[Update]:
         """Those of them that are more than rounding."""
-        return [update for update in self.telling if update.rank]
+        return [update for update in self.updates if update.rank]
+
+    @property
+    def others(self) -> list[str]:
+        """What else changed by more than rounding: tables, norms, biases."""
+        found = self.changes
+        kinds = {kind for (_, kind), one in found.others.items() if found.beyond(one)}
+        return sorted(kinds | ({"tables"} if found.tokens else set()))
 
     @property
     def largest(self) -> dict[str, Update]:
-        """For every kind of matrix, or product of heads, that changed: where it changed most."""
+        """For every kind of matrix that changed: where it changed most."""
         out: dict[str, Update] = {}
         for update in self.changed:
             out.setdefault(update.name, update)
@@ -129,12 +127,7 @@ class Diff(Unbounded, Tabular):
     @property
     def low_rank(self) -> int | None:
         """The largest rank of an update, if only matrices changed, and each in few directions."""
-        if not self.changed or not all(update.low_rank for update in self.changed):
-            return None
-        moved = self.changes.moved
-        others = ("tables",) if moved else ("norms", "tables")
-        rest = [c for (_, piece), c in self.changes.grid.items() if piece in others]
-        if any((c.after if moved else c.raw) > (64 * self.roundoff) ** 2 * c.size for c in rest):
+        if self.others or not self.changed or not all(one.low_rank for one in self.changed):
             return None
         return max(update.rank for update in self.changed)
 
@@ -261,7 +254,7 @@ def _outputs_apart(
         sum(len(tokens.words) for tokens in batches),
         int(words.shape[-1]),
         max(far),
-        float(np.sqrt(sums[0] / sums[1])),
+        float(np.sqrt(relative(float(sums[0]), float(sums[1])))),
         max(0.0, float(sums[2] / sums[4])) if logits else None,
         float(sums[3] / sums[4]) if logits else None,
         None if every is None else (float(every[0]), float(every[1])),

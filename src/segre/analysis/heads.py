@@ -100,7 +100,10 @@ def _takeaways(info: Info) -> dict[str, str]:
             continue
         (least, steep), (most, flat) = min(falls), max(falls)
         end = f"is {_share(least)} of the largest"
-        if len(falls) > 1:
+        if len(falls) > 1 and _share(least) == _share(most):
+            every = "every layer" if len(falls) == len(info.layers) else f"{len(falls)} layers"
+            end += f" in {every}"
+        elif len(falls) > 1:
             end += f" in layer {steep}, where it falls most, and {_share(most)} in layer {flat}"
         said[f"spectrum-{name}"] = f"The smallest singular value of {name} {end}."
     return said
@@ -115,16 +118,23 @@ def _lead(info: Info, values: Mapping[str, Array]) -> str:
     qk = [head.stable_rank for layer in info.layers for head in layer.qk]
     full = len(info.layers[0].ov[0].singular_values)
     most = len(info.layers[0].qk[0].singular_values)
+    there, they, look = f"There are {len(ov)} heads", "they move", "they look"
+    if len(ov) == 1:
+        there, they, look = "There is 1 head", "it moves", "it looks"
     said = (
-        f"There are {len(ov)} heads. What they move (OV) has stable rank {min(ov):.1f} to "
-        f"{max(ov):.1f} of {full}; what they look for (QK), {min(qk):.1f} to {max(qk):.1f} of "
+        f"{there}. What {they} (OV) has stable rank {min(ov):.1f} to {max(ov):.1f} of {full}; "
+        f"what {look} for (QK), {min(qk):.1f} to {max(qk):.1f} of "
         f"{most}."
     )
     sinks = int((values["sinks"] > SINK).sum()) if "sinks" in values else 0
     spread = int((values["entropy"] > EVEN).sum()) if "entropy" in values else 0
     parts = []
     if sinks:
-        parts.append(f"{sinks} give more than {100 * SINK:.0f}% of their attention to one token")
+        give, their = ("gives", "its") if sinks == 1 else ("give", "their")
+        parts.append(
+            f"{sinks} {give} more than {100 * SINK:.0f}% of {their} attention to one token"
+        )
     if spread:
-        parts.append(f"{spread} spread {'it' if sinks else 'their attention'} nearly evenly")
+        give, their = ("spreads", "its") if spread == 1 else ("spread", "their")
+        parts.append(f"{spread} {give} {'it' if sinks else f'{their} attention'} nearly evenly")
     return f"{said} On this input {' and '.join(parts)}." if parts else said

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from segre.finding import Status
+from segre.finding import ProvedBy, Status, labelled
 from segre.shown import Shown
 
 
@@ -24,6 +24,7 @@ class Answer:
     """What a question finds: the answer in a sentence or two, how it is known, and its data."""
 
     status: Status
+    proved_by: ProvedBy | None = None  # of what is proved
     lead: str = ""
     how: str = ""
     command: str = ""  # what answers this question alone
@@ -31,6 +32,11 @@ class Answer:
     notes: tuple[str, ...] = ()  # sentences: what else is to be said
     takeaways: Mapping[str, str] = field(default_factory=dict)  # what each plot shows, by its key
     details: Any = None  # what the data are taken from, where a page shows more of it
+
+    @property
+    def label(self) -> Status:
+        """How it is known, as pages show it: what is proved says by what."""
+        return labelled(self.status, self.proved_by)
 
     @property
     def value(self) -> Mapping[str, Any] | None:
@@ -64,6 +70,7 @@ class Part(Answer, Shown):
             "key": self.key,
             "title": self.title,
             "status": self.status,
+            "proved_by": self.proved_by,
             "lead": self.lead,
             "how": self.how,
             "command": self.command,

@@ -12,10 +12,12 @@ import numpy as np
 
 from segre.analysis.part import Answer, percent
 from segre.analysis.workbench import RECORDED_VARIANT, Workbench
+from segre.checkpoint.outputs import furthest
 from segre.collapse.paths import head_shares, path_sums
 from segre.collapse.residual import norm, relative_residual
 from segre.collapse.shares import counts_of, shares_of
 from segre.errors import TooLargeError, UnsupportedError
+from segre.values import counted
 
 
 def which_paths_carry(bench: Workbench) -> Answer:
@@ -34,7 +36,7 @@ def _counted(bench: Workbench, reason: str = "") -> Answer:
     longest = int(np.argmax(shares))
     total = sum(counts)
     lead = (
-        f"There are {_large(total)} paths through the heads and skips of its layers; "
+        f"{_paths(total)} through the heads and skips of its layers; "
         f"{percent(shares[longest], 1)} of them have length {longest}."
     )
     return Answer(
@@ -46,22 +48,25 @@ def _counted(bench: Workbench, reason: str = "") -> Answer:
         data={"kind": "shares", "counts": [str(count) for count in counts], "shares": shares},
         notes=(f"What paths contribute is not shown: {reason}.",) if reason else (),
         takeaways={
-            "paths-by-length": f"Most paths have length {longest}: they go through {longest} heads "
-            "and past the others."
+            "paths-by-length": f"The most common length is {longest}: "
+            f"{percent(shares[longest], 1)} of the paths go through {counted(longest, 'head')}."
             if total > 1
             else "There is one path, through one head in every layer."
         },
     )
 
 
-def _large(number: int) -> str:
-    return f"{number:,}" if number < 10**15 else f"{number:.2e}".replace("e+", "e")
+def _paths(number: int) -> str:
+    if number == 1:
+        return "There is 1 path"
+    large = f"{number:,}" if number < 10**15 else f"{number:.2e}".replace("e+", "e")
+    return f"There are {large} paths"
 
 
 def _summed(bench: Workbench) -> Answer:
     done = bench.recorded
     sums, heads = path_sums(done), head_shares(done)
-    error = float(abs(sums.total - done.output).max() / abs(done.output).max())
+    error = furthest(done.output, sums.total)
     shares, bias = [float(one) for one in sums.shares], float(sums.bias_share)
     through = [[float(one) for one in layer] for layer in heads.shares]
     options = bench.options(
@@ -69,8 +74,8 @@ def _summed(bench: Workbench) -> Answer:
     )
     return Answer(
         status="measured",
-        lead=f"There are {_large(sum(sums.counts))} paths through its heads. "
-        f"{_largest(shares, bias)} {_largest_head(through)}",
+        lead=f"{_paths(sum(sums.counts))} through its heads. "
+        f"{_largest(shares, bias)} {_largest_head(through)}".rstrip(),
         how=f"One forward pass on {len(done.X)} tokens is recorded, with MLPs and norms as the "
         "linear maps that they were. The sum over all paths is computed without listing them; it "
         f"equals the output up to a relative error of {error:.1e}. The share of a term is "
@@ -146,6 +151,8 @@ def _largest(shares: Sequence[float], bias: float) -> str:
 
 
 def _largest_head(through: Sequence[Sequence[float]]) -> str:
+    if not all(np.isfinite(row).all() for row in through):
+        return ""
     share, layer, head = max(
         (share, layer, head)
         for layer, row in enumerate(through, 1)

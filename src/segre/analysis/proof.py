@@ -15,7 +15,7 @@ from segre.analysis.workbench import Workbench
 from segre.architectures import Architecture
 from segre.certificate import certificate_of, certify
 from segre.errors import SegreError, UnsupportedError
-from segre.finding import Status
+from segre.finding import Status, proved
 from segre.geometry.dimension import without_computing
 from segre.models.instances import small_instance
 from segre.referee import Verdict, verify
@@ -38,17 +38,23 @@ def what_is_proved(bench: Workbench) -> Answer:
 
 def _of_itself(bench: Workbench, certificate: dict[str, Any], verdict: Verdict) -> Answer:
     _require_valid(bench.target.spec, verdict)
-    claim = certificate["claim"]
+    claim, theorem = certificate["claim"], certificate.get("theorem")
     options = bench.options(seed=bench.seed, memory=bench.memory)
     said = (
-        f"dimension {claim['upper']:,}"
+        f"dimension {claim['upper']:,} of {claim['parameters']:,} parameters, "
+        f"{proved(None if theorem is None else theorem['name'])}"
         if claim["status"] == "proved"
-        else f"{claim['lower']:,} <= dimension <= {claim['upper']:,}"
+        else f"{claim['lower']:,} <= dimension <= {claim['upper']:,} of {claim['parameters']:,} "
+        "parameters, both bounds proved by computation"
+    )
+    checked = (
+        "the computation" if theorem is None else "the hypotheses and the count, not the theorem"
     )
     return Answer(
         status=_known_by(claim),
-        lead=f"There is a certificate: {said} of {claim['parameters']:,} parameters. Independent "
-        "code, which shares no arithmetic with the prover, checked it: it is valid.",
+        proved_by=verdict.kind if claim["status"] == "proved" else None,
+        lead=f"There is a certificate: {said}. Independent code, which shares no arithmetic with "
+        f"the prover, checked {checked}: it is valid.",
         how=_contents(certificate),
         command=f"segre certify {bench.target.argument} -o certificate.json{options}"
         " && segre verify certificate.json",
@@ -128,6 +134,7 @@ def _instance(spec: Architecture, claim: dict[str, Any], verdict: Verdict) -> di
         "name": f"{layers} layer{'s' * (layers != 1)}, width {width}",
         **{key: claim[key] for key in ("parameters", "lower", "upper")},
         "status": _known_by(claim),
+        "proved_by": verdict.kind if claim["status"] == "proved" else None,
         "valid": verdict.valid,
         "checks": list(verdict.checks),
     }

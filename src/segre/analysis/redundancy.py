@@ -28,6 +28,14 @@ IN_WORDS = {
 }
 
 
+_HOW = {
+    "computation": "Every symmetry was checked to leave the function as it is: its generators lie "
+    "in the kernel of the Jacobian. The bounds meet, so there are no others.",
+    "theorem": "The symmetries are counted by formulas. By the theorem there are no others.",
+    None: "All symmetries that segre knows are counted; nothing is measured. There may be others.",
+}
+
+
 def what_is_redundant(bench: Workbench) -> Answer:
     """The symmetries by piece; of a transformer also what each design choice does to them."""
     spec = bench.target.spec
@@ -43,17 +51,12 @@ def what_is_redundant(bench: Workbench) -> Answer:
             symmetries = answer.finding.symmetries  # the same, layers alike together
     except UnsupportedError as error:  # sizes for which the formulas do not hold
         explained, unexplained = None, str(error)
-    proved, fiber = found.status == "proved", fiber_of(bench)
-    how = (
-        "Every symmetry was checked to leave the function as it is: its generators lie in the "
-        "kernel of the Jacobian. The bounds meet, so there are no others."
-        if proved
-        else "All symmetries that segre knows are counted by formulas; nothing is measured. There "
-        "may be others, so the number is a lower bound."
-    )
+    fiber = fiber_of(bench)
+    how = _HOW[found.proved_by]
     choices = " The effect of a design choice is counted by formulas for the design without it."
     return Answer(
         status=known_by(found),
+        proved_by=found.proved_by,
         lead=_lead(found, symmetries),
         how=how + choices * (explained is not None),
         command=f"segre explain {bench.target.argument}",
@@ -63,7 +66,7 @@ def what_is_redundant(bench: Workbench) -> Answer:
             "symmetries": [symmetry.document() for symmetry in symmetries],
             "discrete": [one.document() for one in explained.discrete] if explained else [],
             "choices": [one.document() for one in explained.choices] if explained else [],
-            "upper": found.parameters if found.upper is None else found.upper,
+            "upper": found.parameters - (found.redundant or 0),
             "fiber": None if fiber is None else fiber.document(),
         },
         notes=(f"Design choices are not compared: {unexplained}.",) if unexplained else (),
@@ -79,6 +82,7 @@ def _of_stack(bench: Workbench) -> Answer:
     fiber = fiber_of(bench)
     return Answer(
         status=known_by(found),
+        proved_by=found.proved_by,
         lead=_lead(found, found.symmetries),
         how="Each symmetry is written down and checked to leave the function as it is: it lies in "
         "the kernel of the Jacobian. Conserved quantities are checked exactly against the "
@@ -87,7 +91,7 @@ def _of_stack(bench: Workbench) -> Answer:
         data={
             "parameters": spec.parameters,
             **table.document(),
-            "upper": found.parameters if found.upper is None else found.upper,
+            "upper": found.parameters - (found.redundant or 0),
             "fiber": None if fiber is None else fiber.document(),
         },
         takeaways=_takeaways(fiber, found.symmetries),
@@ -137,13 +141,13 @@ def _lead(found: Finding, symmetries: tuple[Symmetry, ...]) -> str:
     total = sum(symmetry.dimension for symmetry in symmetries)
     if not total:
         return "No parameter is known to be redundant."
-    least = "" if found.status == "proved" else "At least "
+    least = {"proved": "", "estimate": "About "}.get(found.status, "At least ")
     named: dict[str, int] = {}
     for symmetry in symmetries:
         named[symmetry.name] = named.get(symmetry.name, 0) + symmetry.dimension
     largest = max(named, key=lambda name: named[name])
     share = percent(total, found.parameters, 3)
-    rest = found.parameters - (found.parameters if found.upper is None else found.upper) - total
+    rest = (found.redundant or 0) - total
     are = "is" if rest == 1 else "are"
     more = f" Another {rest:,} {are} redundant without a symmetry that segre lists." * (rest > 0)
     return (

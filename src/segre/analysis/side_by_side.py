@@ -10,8 +10,8 @@ one architecture are also compared weight by weight, as by `diff`.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,7 @@ class SideBySide(Tabular):
     changes: Diff | None  # from the first to the second
     no_diff: str = ""  # why there is none
     command: str = ""  # what says the same again
+    commands: Mapping[str, str] = field(default_factory=dict)  # what says it of sizes, and of diff
 
     @property
     def both(self) -> tuple[Analysis, Analysis]:
@@ -133,14 +134,20 @@ def side_by_side(
             )
         except SegreError as error:  # another architecture, or one that has no normal form
             no_diff = _short(str(error).partition(";")[0])  # without what to do next
-    command = first.command if only else first.command.replace(f" --only {','.join(parts)}", "")
+    given = None if text is None else Path(text)
+    bench = Workbench(first.target, seed, inputs, length, given, memory)
+    arguments = f"{first.target.argument} {second.target.argument}"
     return SideBySide(
         first,
         second,
         replace(sizes, designs=tuple(designs)),
         changes,
         no_diff,
-        f"{command} --against {second.target.argument}",
+        f"{bench.command(only)} --against {second.target.argument}",
+        {
+            "sizes": f"segre compare {arguments}{bench.options(seed=seed, memory=memory)}",
+            "diff": f"segre diff {arguments}{bench.options(**bench.inputs_given)}",
+        },
     )
 
 

@@ -81,7 +81,8 @@ def _lead(info: Info) -> str:
         return "No special points were found: up to rounding, these weights are generic."
     layers = len({number for number, _ in special})
     number, text = special[0]
+    are = "is" if layers == 1 else "are"
     return (
-        f"{layers} of {len(info.layers)} layers are at special points, or nearly, where more "
+        f"{layers} of {len(info.layers)} layers {are} at special points, or nearly, where more "
         f"parameters are redundant than counted: in layer {number}, {text}."
     )

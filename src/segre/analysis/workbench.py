@@ -101,15 +101,18 @@ class Workbench:
 
     def command(self, only: Collection[str] = ()) -> str:
         """The command that asks about the target in the same way, or about some parts."""
-        options = self.options(
-            only=",".join(only) or None,
-            inputs=None if self.inputs == Workbench.inputs else self.inputs,
-            length=None if self.length == Workbench.length else self.length,
-            text=self.text_given,
-            seed=self.seed,
-            memory=self.memory,
-        )
+        options = self.options(only=",".join(only) or None, **self.inputs_given, memory=self.memory)
         return f"segre analyze {self.target.argument}{options}"
+
+    @property
+    def inputs_given(self) -> dict[str, Any]:
+        """The options that name the inputs."""
+        return {
+            "inputs": None if self.inputs == Workbench.inputs else self.inputs,
+            "length": None if self.length == Workbench.length else self.length,
+            "text": self.text_given,
+            "seed": self.seed,
+        }
 
     def options(self, **given: Any) -> str:
         """Options of a command, without those that are as always."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import comb
-from typing import Literal
+from typing import Any, Literal, get_args
 
 from segre.errors import SpecError
 from segre.slope import Slope
@@ -25,6 +25,15 @@ Biases = Literal["none", "key", "query", "both"]
 Decay = Fraction | Slope | Literal["none", "learned"]
 
 HIGHEST_ORDER = 8
+STEPS: dict[str, Any] = {
+    "weigh": Weigh,
+    "normalise": Normalise,
+    "feature": Feature,
+    "unit": Unit,
+    "conv": Conv,
+    "gate": Gate,
+    "bias": Biases,
+}
 
 
 @dataclass(frozen=True)
@@ -59,7 +68,9 @@ class Mechanism:
     gate: Gate = "none"
 
     def __post_init__(self) -> None:
+        values = {key: get_args(kind) for key, kind in STEPS.items()}
         for key, wrong, allowed in (
+            *((k, getattr(self, k) not in known, ", ".join(known)) for k, known in values.items()),
             (
                 "order",
                 (self.weigh == "taylor") != (1 <= self.order <= HIGHEST_ORDER),
@@ -137,7 +148,8 @@ class Mechanism:
         if self.weigh == "identity":
             return self.feature in ("square", "exp", "relu", "elu1")
         bounded = self.unit == "sphere" and self.feature == "none"  # scores are at least -1
-        return self.weigh == "exp" or self.order % 2 == 0 or bounded
+        even = self.weigh == "taylor" and (self.order % 2 == 0 or bounded)
+        return self.weigh == "exp" or even
 
     @property
     def key_floor(self) -> bool:
@@ -153,6 +165,11 @@ class Mechanism:
     def ignores_key_shifts(self) -> bool:
         """Whether adding one number to all scores of a key changes nothing."""
         return self.weigh == "exp" and self.normalise == "both"
+
+    @property
+    def polynomial(self) -> bool:
+        """Whether the weights are a polynomial in the scores before they are normalised."""
+        return self.weigh in ("identity", "taylor")
 
     @property
     def homogeneous(self) -> bool:
@@ -174,7 +191,8 @@ class Mechanism:
     @property
     def exponentials(self) -> bool:
         """Whether there are exponentials, not only rational functions and roots."""
-        return self.weigh == "exp" or self.feature in ("exp", "elu1", "silu") or self.gate != "none"
+        features = self.feature in ("exp", "elu1", "silu")
+        return not self.polynomial or features or self.gate != "none"
 
     @property
     def roots(self) -> bool:
@@ -224,7 +242,7 @@ class Mechanism:
         """
         if self.weigh == "identity":
             return a
-        if self.weigh == "exp" or self.feature != "none":
+        if not self.polynomial or self.feature != "none":
             return None
         p, m = self.order, a - (self.unit == "layer")
         return comb(m + p, p) - (comb(m + p - 2, m) if self.unit != "none" and p > 1 else 0)

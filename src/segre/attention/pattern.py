@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from math import factorial
+from typing import assert_never
 
 import numpy as np
 
@@ -86,13 +87,17 @@ def pattern(
 
 def _weighed(field: Field[E], mechanism: Mechanism, scores: E, used: Array | None) -> E:
     """Scores as weights, before they are restricted and normalised."""
-    if mechanism.weigh == "identity":
-        return scores
-    if mechanism.weigh == "taylor":
-        return taylor(field, mechanism.order, scores)
-    if mechanism.normalise != "none":
-        scores = field.anchor(scores, used)
-    return field.exp(scores, used)
+    match mechanism.weigh:
+        case "identity":
+            return scores
+        case "taylor":
+            return taylor(field, mechanism.order, scores)
+        case "exp":
+            if mechanism.normalise != "none":
+                scores = field.anchor(scores, used)
+            return field.exp(scores, used)
+        case _:
+            assert_never(mechanism.weigh)
 
 
 def taylor(field: Field[E], order: int, x: E) -> E:
@@ -130,7 +135,10 @@ def featured(field: Analytic[E], mechanism: Mechanism, x: E) -> E:
             return field.add(positive, field.exp(rest))
         case "silu":
             return field.mul(x, field.sigmoid(x))
-    return x
+        case "none":
+            return x
+        case _:
+            assert_never(mechanism.feature)
 
 
 def decays(field: Analytic[E], mechanism: Mechanism, t: int, rate: E | None = None) -> E:

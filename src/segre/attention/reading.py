@@ -11,14 +11,9 @@ from typing import Any, get_args
 from segre.attention.mechanism import (
     NAMED,
     OPTIONS,
-    Biases,
-    Conv,
+    STEPS,
     Decay,
-    Feature,
-    Gate,
     Mechanism,
-    Normalise,
-    Unit,
 )
 from segre.errors import SpecError
 from segre.slope import Slope
@@ -27,14 +22,6 @@ from segre.values import choice, flag, fraction, literal, quote, whole
 MOST_HEADS = 10_000
 SLOPES = "slopes"  # one for each head of a layer
 _SLOPE = re.compile(r"slope\(([0-9/.]{1,40})(;[0-9/.]{1,40})?\)", re.ASCII)
-_CHOICES: dict[str, Any] = {
-    "normalise": Normalise,
-    "feature": Feature,
-    "unit": Unit,
-    "conv": Conv,
-    "gate": Gate,
-    "bias": Biases,
-}
 
 
 def heads_of(key: str, text: Any, base: Mechanism) -> tuple[Mechanism, ...]:
@@ -87,8 +74,8 @@ def with_options(base: Mechanism, given: Mapping[str, Any]) -> Mechanism:
 
 
 def _value(key: str, value: Any) -> Any:
-    if key in _CHOICES:
-        return choice(key, value, get_args(_CHOICES[key]))
+    if key in STEPS:
+        return choice(key, value, get_args(STEPS[key]))
     if key == "causal":
         return flag(key, value)
     if key == "decay":

@@ -7,7 +7,7 @@ function coincide with the first up to rounding.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -21,7 +21,7 @@ from segre.checkpoint.match import best_stream, settled, stream_products
 from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.nearest import nearest_choice
 from segre.checkpoint.pairs import Centred, Finder, aligned_pairs, centred
-from segre.checkpoint.reduce import Restore
+from segre.checkpoint.reduce import GaugeChoice, Reduced, Restore
 from segre.checkpoint.same import require_same_architecture
 from segre.checkpoint.signs import StreamSigns
 from segre.checkpoint.sizes import blocks
@@ -31,9 +31,6 @@ from segre.transformer.spec import Transformer
 from segre.transformer.tensors import CONSTANTS, of_mlp
 
 NEAR = 4.0  # rounding errors by which tables that are copies of each other may be apart
-See = Callable[[str, Tensors, Tensors], None]
-
-
 NEIGHBOURS = 0.9  # a cosine: by activations, only checkpoints this near stay as they are
 
 
@@ -112,13 +109,11 @@ class Alignment:
         rounds: int = 1,
         progress: Progress = no_progress,
         batches: Sequence[Tokens] = (),
-        see: See | None = None,
     ) -> None:
         require_same_architecture(one, two)
         require_same_scale(one, two)
         self.one, self.two, self.rounds, self.progress = one, two, rounds, progress
         self.batches = batches  # by activations on these; by weights, if there are none
-        self.see = see  # is shown both, reduced and in one basis, before choices are given back
         self.blocks: dict[str, Nearness] = {}
         self.total = Nearness("whole model")
 
@@ -128,14 +123,12 @@ class Alignment:
         restore: Restore | None = None
         flips = StreamSigns(self.one.spec)
         for a, b in aligned_pairs(self.one, self.two, finder):
-            if self.see is not None:
-                self.see(b.part, a.tensors, b.tensors)
-            a.tensors.clear()  # only its choices are needed from here on
             if restore is None:
                 restore = Restore(self.two.spec, finder.basis)
             target = self.one.part(b.part)
             flips.apply(b.part, signed := dict(target), a.choice.signs)
-            restore.part(b, nearest_choice(self.two.spec, b, a.choice, signed))
+            restore.part(b, self._choice(a, b, signed))
+            self._restored(b.part, b.tensors, target)
             self._measure(b.part, b.tensors, target)
             yield b.part, b.tensors
         for block in self.blocks.values():
@@ -143,6 +136,14 @@ class Alignment:
         before, after = self.total.distances()
         if after > before and (not self.batches or self.total.cosines()[0] > NEIGHBOURS):
             raise FartherError
+
+    def _choice(self, one: Reduced, two: Reduced, target: Tensors) -> GaugeChoice:
+        """The free choices that the second is given; of the first, only choices are needed."""
+        one.tensors.clear()
+        return nearest_choice(self.two.spec, two, one.choice, target)
+
+    def _restored(self, part: str, new: Tensors, target: Tensors) -> None:
+        """What else is done to a part of the second, in place."""
 
     def unchanged(self) -> Iterator[tuple[str, Tensors]]:
         """The unchanged parts of the second checkpoint."""

@@ -113,6 +113,13 @@ class StreamAlignment:
             out *= self.signs
         return out
 
+    @property
+    def keeps_axes(self) -> bool:
+        """Whether every coordinate of the stream stays in its place, up to its sign."""
+        order, matrix = self.order, self.matrix
+        moved = order is not None and (order != np.arange(len(order))).any()
+        return not moved and (matrix is None or not (matrix - np.diag(np.diag(matrix))).any())
+
     def _still(self) -> bool:
         """Whether it changes nothing: tables are large, and need no copies."""
         if self.matrix is not None:

@@ -1,12 +1,13 @@
-"""Where two checkpoints differ: by layer, piece, head, unit and token, in a common gauge.
+"""Where two checkpoints differ: by layer, piece, head, unit and token, in one gauge.
 
-Files that were never moved already share a gauge and are compared as stored. If any part is far
-away, the second is first moved into the gauge of the first, so that only changes of the function
-count.
+Files that were never moved already share a gauge and are compared as stored. If symmetries explain
+the greater part of a difference, the second is first moved into the gauge of the first, so that
+only changes of the function count. Everything is counted and listed in that one gauge.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,18 +16,19 @@ import numpy as np
 from segre.checkpoint.align import Alignment, FartherError
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model, Progress, no_progress
-from segre.checkpoint.pairs import Finder, aligned_pairs
 from segre.checkpoint.sizes import apart, inner
-from segre.checkpoint.updates import Update, at_best_scales, head_updates, matrix_update
+from segre.checkpoint.steady import Steady
+from segre.checkpoint.updates import Update, head_distances, matrix_update
 from segre.fields.interface import Array
-from segre.geometry.gauge.units import SCALES
+from segre.transformer.spec import Transformer
 from segre.transformer.tensors import of_mlp
 
 PIECES = ("QK", "VO", "MLP", "norms", "tables")
 MOST = 20  # heads, units and tokens that are listed
 _ROUNDING = 8.0  # times the unit roundoff: what moves less is not listed
-_MOVED = 4.0  # times the roundoff: what was moved was rounded in another basis
-_FAR = 0.5  # relative distance of a part that says that it may have been moved
+_MOVED = 2.0  # times the roundoff: what was moved was rounded in another basis
+_FAR = 0.5  # relative distance of a tensor that says that it may have been moved
+_GAUGE = 0.5  # share of the squared difference of a part that says that it was moved
 
 
 @dataclass
@@ -77,12 +79,18 @@ class Changes:
     """What has changed, part by part."""
 
     moved: bool  # whether the second was brought into the gauge of the first
+    roundoff: float = 0.0  # what counts as rounding, relative to a number
     total: Change = field(default_factory=Change)
     grid: dict[tuple[str, str], Change] = field(default_factory=dict)  # by part and piece
+    others: dict[tuple[str, str], Change] = field(default_factory=dict)  # by part and kind
     updates: list[Update] = field(default_factory=list)
     heads: list[Spot] = field(default_factory=list)
     units: list[Spot] = field(default_factory=list)
     tokens: list[Spot] = field(default_factory=list)
+
+    def beyond(self, change: Change) -> bool:
+        """Whether a change is more than rounding."""
+        return change.after > (_ROUNDING * self.roundoff) ** 2 * change.size
 
     def summed(self, axis: int) -> dict[str, Change]:
         """By part (0) or by piece (1)."""
@@ -94,68 +102,87 @@ class Changes:
 
 def changes(one: Model, two: Model, progress: Progress = no_progress) -> Changes:
     """What changed from the first model to the second; both in one form."""
-    roundoff = max(one.roundoff(), two.roundoff())
-    found = Changes(_far(one, two))
+    far, raw = _farthest(one, two)
+    if raw:
+        found = None
+        if far or _explained(_moved(Alignment(one, two, 1, progress), progress, listed=False), far):
+            found = _moved(Steady(one, two, 1, progress), progress)
+        if found is not None and _explained(found, far):
+            return found
+    stored = ((part, two.part(part)) for part in one.parts)
+    return _compared(Changes(False), one, two, stored, progress)
 
-    def reduced(part: str, before: Tensors, after: Tensors) -> None:
-        if found.moved:
-            rounding = _MOVED * roundoff
-            power = dict(SCALES.get(one.spec.mlp, ())).get("up")
-            if power is not None:
-                after = at_best_scales(before, after, power, rounding)
-            _list(found, part, before, after, rounding)
 
-    rounds = int(not _same_tables(one, two))
-    alignment = Alignment(one, two, rounds, progress, see=reduced)
+def _moved(alignment: Alignment, progress: Progress, *, listed: bool = True) -> Changes | None:
+    """What changed, with the second in the gauge of the first; None if that is farther away."""
+    one, two, parts = alignment.one, alignment.two, alignment.parts()
     try:
-        for part, aligned in alignment.parts():
-            _count(found, part, one, two, aligned)
+        return _compared(Changes(True), one, two, parts, progress, listed=listed)
     except FartherError:
-        found = Changes(False)
-        for part, unchanged in alignment.unchanged():
-            _count(found, part, one, two, unchanged)
-    if not found.moved:
-        for done, part in enumerate(one.parts):
-            progress("updates", done, len(one.parts))
-            _list(found, part, one.part(part), two.part(part), roundoff)
-    return found
+        return None
 
 
-def _count(found: Changes, part: str, one: Model, two: Model, aligned: Tensors) -> None:
-    """Add up squares of a part."""
-    for name, after in aligned.items():
-        before, raw = (model.part(part, [name])[name] for model in (one, two))
-        numbers = inner(before, before), apart(before, raw), apart(before, after)
-        found.total.add(*numbers)
-        found.grid.setdefault((part, piece_of(part, name)), Change()).add(*numbers)
-
-
-def _far(one: Model, two: Model) -> bool:
-    """Whether any tensor is so far from its counterpart that the gauges may differ."""
-    for part in one.parts:
-        for name, before in one.part(part).items():
-            raw = two.part(part, [name])[name]
-            if raw.ndim > 1 and apart(before, raw) > _FAR**2 * inner(before, before):
-                return True
-    return False
-
-
-def _same_tables(one: Model, two: Model) -> bool:
-    """Whether the token tables are equal in some basis, which is then used."""
-    a, b = next(aligned_pairs(one, two, Finder()))
-    roundoff = max(one.roundoff(), two.roundoff())
-    return all(
-        apart(value, b.tensors[name]) <= (64 * roundoff) ** 2 * inner(value, value)
-        for name, value in a.tensors.items()
+def _explained(found: Changes | None, far: bool) -> bool:
+    """Whether symmetries explain a difference, at least of one part."""
+    if found is None:
+        return False
+    if far and found.total.after < 0.99 * found.total.raw:
+        return True
+    rounding = (_ROUNDING * found.roundoff) ** 2
+    return any(
+        change.after < (1 - _GAUGE) * change.raw and change.raw > rounding * change.size
+        for change in found.summed(0).values()
     )
 
 
-def _list(found: Changes, part: str, before: Tensors, after: Tensors, roundoff: float) -> None:
+def _compared(
+    found: Changes,
+    one: Model,
+    two: Model,
+    parts: Iterable[tuple[str, Tensors]],
+    progress: Progress,
+    *,
+    listed: bool = True,
+) -> Changes:
+    """Count the squares of all parts, and list what changed in them."""
+    found.roundoff = max(one.roundoff(), two.roundoff()) * (_MOVED if found.moved else 1)
+    for done, (part, after) in enumerate(parts):
+        progress("differences", done, len(one.parts))
+        before, raw = one.part(part), two.part(part)
+        for name, value in before.items():
+            numbers = inner(value, value), apart(value, raw[name]), apart(value, after[name])
+            found.total.add(*numbers)
+            found.grid.setdefault((part, piece_of(part, name)), Change()).add(*numbers)
+            if not is_matrix(part, name):
+                other = found.others.setdefault((part, kind_of(part, name)), Change())
+                other.add(*numbers)
+                if found.moved and name == "b_U":  # with shifts of the table, and their rounding
+                    table = before.get("W_U", one.part("embed").get("tokens", value))
+                    other.size += inner(table, table)
+        if listed:
+            _list(found, one.spec.at(part), part, before, after)
+    return found
+
+
+def _farthest(one: Model, two: Model) -> tuple[bool, float]:
+    """Whether any tensor is far from its counterpart; and the squared difference of all."""
+    far, total = False, 0.0
+    for part in one.parts:
+        for name, before in one.part(part).items():
+            raw = two.part(part, [name])[name]
+            square = apart(before, raw)
+            total += square
+            far = far or (raw.ndim > 1 and square > _FAR**2 * inner(before, before))
+    return far, total
+
+
+def _list(found: Changes, spec: Transformer, part: str, before: Tensors, after: Tensors) -> None:
     """Add the updates of a part, and its heads, units and tokens that moved most."""
     units: tuple[Array, Array] | None = None
+    roundoff = found.roundoff
     for name, value in before.items():
         difference = after[name] - value
-        if name.startswith("W_") and part not in ("embed", "head"):
+        if is_matrix(part, name):
             found.updates.append(matrix_update(part, name, value, difference, roundoff))
         if name in ("W_up", "W_gate", "W_down"):
             axis = -2 if name == "W_down" else -1
@@ -166,12 +193,8 @@ def _list(found: Changes, part: str, before: Tensors, after: Tensors, roundoff: 
             found.tokens += _most(part, moved, 0, roundoff)
     if units is not None:
         found.units += _units(part, _relative(*units), roundoff)
-    products = head_updates(part, before, after, roundoff)
-    if products:
-        found.updates += [one.update for one in products.values()]
-        largest = np.max([one.distances for one in products.values()], axis=0)
-        by = {name: one.distances for name, one in products.items()}
-        found.heads += _most(part, largest, 1, roundoff, by)
+    if by := head_distances(spec, before, after):
+        found.heads += _most(part, np.max([*by.values()], axis=0), 1, roundoff, by)
 
 
 def _relative(sizes: Array, squares: Array) -> Array:
@@ -210,3 +233,16 @@ def piece_of(part: str, name: str) -> str:
     if of_mlp(name):
         return "MLP"
     return "VO" if name.partition("_")[2][:1] in ("V", "O", "G") else "QK"
+
+
+def is_matrix(part: str, name: str) -> bool:
+    """Whether a tensor is a matrix of a layer, whose change has a rank."""
+    return part not in ("embed", "head") and name.startswith(("W_", "S_", "A_", "R_"))
+
+
+def kind_of(part: str, name: str) -> str:
+    """Tensors that are not matrices of layers, in a word."""
+    piece = piece_of(part, name)
+    if piece in ("norms", "tables"):
+        return piece
+    return "biases" if name.startswith(("b_", "c_")) else name

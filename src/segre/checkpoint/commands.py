@@ -35,7 +35,6 @@ from segre.checkpoint.same import (
 )
 from segre.checkpoint.shrunk import expand, shrink
 from segre.checkpoint.sizes import apart, inner
-from segre.checkpoint.witness import Witness
 from segre.checkpoint.writer import converted
 from segre.fields.interface import Array
 from segre.files import shown
@@ -218,7 +217,7 @@ def check(one: Source, two: Source, witness: Where, *, progress: Progress = no_p
     True
     """
     with Model.open(one) as a, Model.open(two) as b:
-        return Check(check_blocks(a, b, Witness.read(witness, a.spec), progress))
+        return Check(check_blocks(a, b, witness, progress))
 
 
 @within_float64(2)
@@ -315,7 +314,18 @@ def _write(
     changes: list[Moved] = []
     kept = Kept(model)
     memory = nullcontext(Saving(model, kept))
-    with memory if target is None else saving(model, target, inputs) as save:
+    difference = None
+
+    def compared(place: Any) -> None:
+        """Compare outputs with those of what was written, before it gets its name."""
+        nonlocal difference
+        if report:
+            tokens = random_tokens(model.spec, seed)
+            with Model.open(place) as written:
+                ours, theirs = (outputs(each, tokens, progress) for each in (model, written))
+            difference = furthest(ours, theirs)
+
+    with memory if target is None else saving(model, target, inputs, compared) as save:
         for done, (part, tensors) in enumerate(parts):
             progress("writing", done, len(model.parts))
             save.part(part, tensors)
@@ -324,12 +334,8 @@ def _write(
                     Moved(part, name, _change(model.part(part, [name])[name], value))
                     for name, value in tensors.items()
                 ]
-    difference = None
-    if report:
-        tokens = random_tokens(model.spec, seed)
-        with Model.open(target or (kept.arrays, model.store.config)) as written:
-            ours, theirs = (outputs(each, tokens, progress) for each in (model, written))
-        difference = furthest(ours, theirs)
+    if target is None:
+        compared((kept.arrays, model.store.config))
     unit = model.roundoff()
     return Written(
         None if target is None else Path(target),

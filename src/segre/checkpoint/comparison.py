@@ -8,12 +8,37 @@ from typing import Any, Literal
 
 import numpy as np
 
+from segre.checkpoint.dtypes import DType, dtype_name
 from segre.checkpoint.evidence import Block
 from segre.checkpoint.witness import Witness
 from segre.finding import Status, Unbounded
 from segre.shown import Tabular
 
-Verdict = Literal["identical", "same function", "same on common tokens", "different", "undecided"]
+Verdict = Literal[
+    "identical",
+    "same function",
+    "same up to bf16 rounding",
+    "same up to fp16 rounding",
+    "same up to fp8 rounding",
+    "same on common tokens",
+    "different",
+    "undecided",
+]
+_UP_TO: dict[str, Verdict] = {  # by type, if its rounding shows in outputs
+    "BF16": "same up to bf16 rounding",
+    "F16": "same up to fp16 rounding",
+    "F8_E4M3": "same up to fp8 rounding",
+    "F8_E5M2": "same up to fp8 rounding",
+}
+
+
+def same_up_to(dtype: DType) -> Verdict:
+    """The verdict on two checkpoints that differ by no more than rounding to a type.
+
+    >>> same_up_to(np.dtype("float16")), same_up_to(np.dtype("float32"))
+    ('same up to fp16 rounding', 'same function')
+    """
+    return _UP_TO.get(dtype_name(dtype), "same function")
 
 
 class Judged(Unbounded, Tabular):
@@ -51,23 +76,32 @@ class Comparison(Judged):
     witness: Witness | None = None
     differing_entries: int | None = None  # that are not the same in both files
     tokens: int | None = None  # compared are the first so many tokens; None: all
+    reduced: tuple[str, ...] = ()  # how both were brought to one design, in words
+    type: str = ""  # the coarsest type of a weight
 
     @property
     def same(self) -> bool:
-        """Whether the two are the same function, on the tokens that both have."""
-        return self.verdict in ("identical", "same function", "same on common tokens")
+        """Whether the two are the same function, up to rounding, on the tokens that both have."""
+        return self.verdict not in ("different", "undecided")
+
+    @property
+    def rounding(self) -> str | None:
+        """The type whose rounding may show in outputs, of two that are the same: bf16."""
+        up_to = _UP_TO.get(self.type)
+        return up_to.split()[3] if up_to is not None and self.same else None
 
     @property
     def said(self) -> str:
         """The verdict in words: same on the first 32,000 tokens."""
         if self.tokens is None or not self.same:
             return self.verdict
-        return f"same on the first {self.tokens:,} tokens"
+        rounding = f", up to {self.rounding} rounding" if self.rounding else ""
+        return f"same on the first {self.tokens:,} tokens{rounding}"
 
     @property
     def rounded(self) -> bool:
         """Whether one file is the other, rounded to a coarser type."""
-        return self.verdict == "same function" and self.differing_entries == 0
+        return self.same and self.tokens is None and self.differing_entries == 0
 
     @property
     def first(self) -> Block | None:
@@ -99,6 +133,9 @@ class Comparison(Judged):
         """As plain data, for JSON."""
         return {
             "verdict": self.verdict,
+            "same": self.same,
+            "rounding": self.rounding,
+            "reduced": list(self.reduced),
             "reason": self.reason,
             "tokens": self.tokens,
             "roundoff": self.roundoff,

@@ -139,7 +139,7 @@ def _fix_transform(spec: Transformer, w: Tensors, gauge: NormGauge) -> None:
         shift = gauge.shifts["normT"] = w["normT.bias"]
         w["normT.bias"] = np.zeros_like(shift)
         w["b_U"] = w["b_U"] + table @ shift
-    if not spec.tied:
+    if not spec.tied and spec.headnorm:
         gain = gauge.gains["normT"] = w["normT.gain"].copy()
         w["normT.gain"] = np.ones_like(gain)
         w["W_U"] = w["W_U"] * gain.T
@@ -147,7 +147,7 @@ def _fix_transform(spec: Transformer, w: Tensors, gauge: NormGauge) -> None:
 
 
 def _restore_transform(spec: Transformer, w: Tensors, gauge: NormGauge) -> None:
-    if not spec.tied:
+    if not spec.tied and spec.headnorm:
         gain = usable(gauge.gains["normT"])
         _restore_mean(w, gauge, "U")
         w["W_U"] = w["W_U"] / gain.T

@@ -7,7 +7,7 @@ effects together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,12 +46,16 @@ class Block:
     @property
     def excess(self) -> float:
         """The difference of the block, or of its worst member, relative to the limit."""
-        worst = float(self.ratios.max()) / self.limits.limit(self.entries, many=False)
-        return max(self.ratio / self._limit, worst)
+        return max(self.ratio / self.limit, float(self.ratios.max()) / self.limit_of_one)
 
     @property
-    def _limit(self) -> float:
-        """The limit of all members together."""
+    def limit_of_one(self) -> float:
+        """The limit of the ratio of one member."""
+        return self.limits.limit(self.entries, many=False)
+
+    @property
+    def limit(self) -> float:
+        """The limit of the ratio of all members together."""
         squares = self.rounding**2
         members = float(squares.sum() ** 2 / (squares**2).sum()) if squares.any() else 1.0
         numbers = min(self.entries * members, SHARED * self.width)
@@ -70,7 +74,7 @@ class Block:
     @property
     def seen(self) -> float:
         """The smallest relative change of the whole block that would not be taken for rounding."""
-        return self._limit * self.sensitivity
+        return self.limit * self.sensitivity
 
     @property
     def ratio(self) -> float:
@@ -139,9 +143,27 @@ class Block:
             "difference": self.difference,
             "rounding": self.sensitivity,
             "ratio": self.ratio,
+            "limit": self.limit,
             "members": len(self.sizes),
-            "worst": {"name": self.name, "ratio": float(self.ratios[worst])},
+            "worst": {
+                "name": self.name,
+                "ratio": float(self.ratios[worst]),
+                "limit": self.limit_of_one,
+            },
         }
+
+
+def agreed(blocks: Sequence[Block]) -> str:
+    """That all blocks agree, in words, with what comes nearest to its limit."""
+    nearest = max(blocks, key=lambda block: block.excess)
+    ratio, limit = nearest.ratio, nearest.limit
+    name = f"{nearest.place}, {nearest.kind}"
+    if ratio / limit < nearest.excess:  # one member is nearer to its limit than all together
+        name, ratio, limit = nearest.title, nearest.ratios[nearest.worst], nearest.limit_of_one
+    return (
+        f"all {len(blocks)} blocks agree to within rounding; nearest to its limit is "
+        f"{name}: {ratio:.2g} times the effect of rounding, where {limit:.2g} is allowed"
+    )
 
 
 def block(

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import numpy as np
-from safetensors.numpy import save_file
 
 from segre.checkpoint.folder import new_directory
 from segre.checkpoint.shards import CONFIG
+from segre.files import save_tensors
 
 _D, _FF, _WORDS, _HEADS, _KV, _LAYERS = 8, 12, 11, 2, 1, 2
 _CONFIG = {
@@ -64,5 +64,5 @@ def example(directory: str | Path, seed: int = 0) -> Path:
     }
     with new_directory(directory) as folder:
         (folder / CONFIG).write_text(json.dumps(_CONFIG, indent=2) + "\n")
-        save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+        save_tensors(weights, folder / "model.safetensors", {"format": "pt"})
     return Path(directory)

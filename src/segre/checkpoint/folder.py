@@ -5,10 +5,9 @@ Everything goes to a temporary directory beside the target, which is renamed whe
 
 from __future__ import annotations
 
-import fcntl
+import errno
 import os
 import re
-import secrets
 import shutil
 import stat
 from collections.abc import Iterable, Iterator
@@ -16,9 +15,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from segre.checkpoint.reading import refusal
+from segre.checkpoint.store import OPEN
 from segre.checkpoint.writer import TensorWriter
 from segre.errors import CheckpointError
-from segre.files import placed
+from segre.files import CHANGED, identity, locked, placed, sync, temporary_beside
 
 __all__ = ["TensorWriter", "carry_along", "new_directory"]
 
@@ -38,23 +38,22 @@ def new_directory(target: str | Path, inputs: Iterable[Path] = ()) -> Iterator[P
     same target removes what was left. `target` must be new or an empty directory, and must not
     overlap with `inputs`.
     """
-    given = Path(target)
+    given, inputs = Path(target), list(inputs)
     try:
         path = _require_new(given, inputs)
-        _remove_leftovers(path)
-        temporary = path.parent / f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.partial"
-        try:
+        with temporary_beside(path, ".partial", stat.S_IFDIR) as temporary:
             temporary.mkdir()
-            with _locked(temporary):
+            with locked(temporary):
                 yield temporary
-                _sync(temporary)
+                for each in (*temporary.rglob("*"), temporary):
+                    sync(each)
+                for store in {*OPEN}:
+                    if not {*inputs}.isdisjoint(store.inputs):
+                        store.require_unchanged()
                 placed.append(given)
                 temporary.rename(path)
-        except BaseException:
-            shutil.rmtree(temporary, ignore_errors=True)
-            raise
         with suppress(OSError):  # the directory is complete, and some file systems cannot do this
-            _fsync(path.parent)
+            sync(path.parent)
     except OSError as error:
         raise CheckpointError(f"cannot write {str(given)!r}: {error.strerror or error}") from None
 
@@ -81,7 +80,11 @@ def carry_along(source: Path, folder: Path, *, alone: bool = False) -> list[str]
     for name in files:
         try:
             (folder / name.parent).mkdir(parents=True, exist_ok=True)
-            shutil.copyfile((source / name).resolve(), folder / name, follow_symlinks=False)
+            real = (source / name).resolve()
+            before = identity(real)
+            shutil.copyfile(real, folder / name, follow_symlinks=False)
+            if identity(real) != before:
+                raise OSError(errno.EBUSY, CHANGED)
         except OSError as error:
             path = source / name
             raise refusal(path, f"cannot be copied: {error.strerror or error}") from None
@@ -130,6 +133,12 @@ def _require_new(given: Path, inputs: Iterable[Path]) -> Path:
         loop = True
     if loop:
         raise CheckpointError(f"cannot write {str(given)!r}: not the name of a directory")
+    if str(given) == "-" or (given.is_symlink() and not path.exists()):
+        what = "a link to nothing" if given.is_symlink() else "standard output"
+        raise CheckpointError(
+            f"cannot write {str(given)!r}: this is {what}, and a directory is written; give its "
+            "name"
+        )
     for other in (item.resolve() for item in inputs):
         if path == other or path in other.parents or other in path.parents:
             raise CheckpointError(
@@ -147,65 +156,3 @@ def _require_new(given: Path, inputs: Iterable[Path]) -> Path:
             "create it first"
         )
     return path
-
-
-def _remove_leftovers(path: Path) -> None:
-    """Remove temporary directories for the same target whose processes are gone."""
-    pattern = re.compile(rf"\.{re.escape(path.name)}\.(\d+)-[0-9a-f]{{8}}\.partial")
-    for other in path.parent.iterdir():
-        match = pattern.fullmatch(other.name)
-        if match and _is_abandoned(other, int(match[1])):
-            shutil.rmtree(other, ignore_errors=True)
-
-
-def _is_abandoned(folder: Path, process: int) -> bool:
-    """Whether it belongs to segre and no process writes to it any more.
-
-    The lock is asked too, since a process may be out of sight in another container.
-    """
-    try:
-        status = folder.lstat()
-        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or _runs(process):
-            return False
-        with _locked(folder) as held:
-            return held
-    except OSError:
-        return False
-
-
-def _runs(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        pass
-    return True
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[bool]:
-    """Hold the lock of a directory if it is free; the system releases it when the process ends."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            held = True
-        except OSError:  # somebody else has it, or the file system has no locks
-            held = False
-        yield held
-    finally:
-        os.close(handle)
-
-
-def _sync(folder: Path) -> None:
-    for path in (*folder.rglob("*"), folder):
-        _fsync(path)
-
-
-def _fsync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

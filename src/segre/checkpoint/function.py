@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -29,21 +29,7 @@ _ALIKE = 1e-12  # frequencies are computed in floating point
 _NONE = {"scale": "standard", "window": "none", "rescale": "none"}
 
 
-def judged(one: Model, two: Model) -> tuple[Literal["different", "undecided"], str] | None:
-    """The verdict that follows from the configs alone, and its reason; None if weights decide."""
-    keys = differing_keys(one.spec, two.spec)
-    if keys == ["tied"]:
-        return "undecided", (
-            "one has a tied table, the other separate tables for input and output; whether these "
-            "are equal is not compared"
-        )
-    if keys:
-        return "different", f"the architectures differ: {in_words(one.spec, two.spec, keys)}"
-    unknown = _unknown(one, two)
-    return ("undecided", unknown) if unknown else None
-
-
-def _unknown(one: Model, two: Model) -> str:
+def unknown(one: Model, two: Model) -> str:
     """Differences between the configs that segre cannot judge, in words; may be empty."""
     keys = unknown_differences(one.store.config, two.store.config)
     said = (
@@ -55,7 +41,7 @@ def _unknown(one: Model, two: Model) -> str:
 
 def require_known(one: Model, two: Model) -> None:
     """Refuse two checkpoints whose configs differ in a way that segre cannot judge."""
-    if said := _unknown(one, two):
+    if said := unknown(one, two):
         raise CheckpointError(f"{one.name!r} and {two.name!r}: {said}")
 
 
@@ -80,7 +66,7 @@ def _turn_alike(one: Transformer, two: Transformer) -> bool:
         return True
     if one.rotary_dim != two.rotary_dim:
         return False
-    steps = {one.t, *(min(one.t, length) for spec in (one, two) for length in _lengths(spec))}
+    steps = {one.t, *(min(one.t, length) for spec in (one, two) for length in lengths(spec))}
     for t in steps:
         ours, theirs = (frequencies(replace(spec, t=t)).floats() for spec in (one, two))
         if not np.allclose(ours, theirs, rtol=_ALIKE, atol=0):
@@ -88,7 +74,7 @@ def _turn_alike(one: Transformer, two: Transformer) -> bool:
     return True
 
 
-def _lengths(spec: Transformer) -> tuple[int, ...]:
+def lengths(spec: Transformer) -> tuple[int, ...]:
     """The longest inputs that longrope takes for short ones."""
     how = spec.rescaling
     return (int(how.length),) if how is not None and how.kind == "longrope" else ()

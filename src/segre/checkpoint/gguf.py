@@ -13,7 +13,7 @@ from segre.checkpoint.folder import new_directory
 from segre.checkpoint.quiet import quiet
 from segre.checkpoint.reading import reading, refusal, require_file
 from segre.errors import CheckpointError
-from segre.files import ordinary_file
+from segre.files import CHANGED, identity, ordinary_file
 from segre.libraries import library
 from segre.values import quote
 
@@ -32,6 +32,7 @@ def convert(file: str | Path, target: str | Path) -> list[str]:
     """
     source = Path(file)
     require_file(source)
+    before = identity(source)
     with reading(source, "cannot be read"), source.open("rb") as stream:
         if stream.read(4) != b"GGUF":
             raise refusal(source, "not a GGUF file; give a file that starts with GGUF")
@@ -51,6 +52,8 @@ def convert(file: str | Path, target: str | Path) -> list[str]:
         except SafetensorError as error:
             raise CheckpointError(f"cannot write {str(target)!r}: {error}") from None
         _save_tokenizer(source, transformers, folder)
+        if identity(source) != before:
+            raise refusal(source, CHANGED)
         return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
 

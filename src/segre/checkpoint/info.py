@@ -29,6 +29,7 @@ from segre.fields.threads import threads_for
 from segre.finding import Finding
 from segre.geometry.progress import Progress, quiet
 from segre.geometry.redundancy import counted
+from segre.models.registry import from_config
 from segre.shown import Tabular
 from segre.transformer.spec import Transformer
 
@@ -208,7 +209,8 @@ def describe(model: Model, progress: Progress = quiet) -> Info:
     types: Counter[str] = Counter()
     for entry in store.entries.values():
         types[dtype_name(entry.dtype)] += entry.size
-    redundancy, uncounted = _counted(model.spec)
+    asked = from_config(store.config, store.name).output  # logits, or a distribution
+    redundancy, uncounted = _counted(model.spec.with_output(asked))
     return Info(
         name=_name(model),
         family=model.family,
@@ -234,10 +236,9 @@ def _name(model: Model) -> str:
 
 
 def _counted(spec: Transformer) -> tuple[Finding | None, str | None]:
-    """Redundant parameters, as `segre dim` counts them: a language model ends with a softmax."""
+    """Redundant parameters, as `segre dim` counts them."""
     try:
-        judged = spec.output == "logits" and spec.labels != 1
-        return counted(spec.with_output("softmax") if judged else spec), None
+        return counted(spec), None
     except UnsupportedError as error:
         return None, str(error)
 

@@ -53,6 +53,11 @@ class Held:
         return "/".join((*self.names, *member))
 
     @property
+    def meaning(self) -> tuple[float, float]:
+        """What the numbers of the file are multiplied by, and what is added to them."""
+        return self.how.times, self.how.plus
+
+    @property
     def stored_shape(self) -> Shape:
         """The shape in the file."""
         return self.how.lies or self._flat_shape

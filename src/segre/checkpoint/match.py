@@ -8,6 +8,7 @@ the best of its kind, given the steps before.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -167,22 +168,28 @@ def _best(freedom: Freedom, inner: Array, *, centred: bool) -> StreamAlignment:
     return StreamAlignment(best[1], np.full(width, best[0]))
 
 
-def stream_products(spec: Transformer, one: Tensors, two: Tensors) -> Array:
-    """Inner products of all that two parts write to the stream and read from it, (d, d)."""
-    out: Array = np.zeros(())
+def stream_rows(
+    spec: Transformer, one: Tensors, two: Tensors, *, gains: bool = True
+) -> Iterator[tuple[Array, Array]]:
+    """What two parts write to the stream and read from it, as rows (n, d)."""
     for name in one:
         if ("W_E" in one and name not in ("W_E", "b_E")) or (name == "W_U" and "W_T" in one):
             continue  # not of the stream
-        if name in stream_writers(spec):
-            a, b = one[name], two[name].swapaxes(-1, -2)
+        normed = name.startswith(("norm.", "norm1.", "norm2.", "post"))
+        if (normed and gains) or name in stream_writers(spec):
+            a, b = (w[name].swapaxes(-1, -2) for w in (one, two))
         elif name in stream_readers(spec):
-            a, b = one[name].swapaxes(-1, -2), two[name]
-        elif name.startswith(("norm.", "norm1.", "norm2.", "post")):
-            a, b = one[name], two[name].T
+            a, b = one[name], two[name]
         else:
             continue
-        product = a @ b
-        out = out + product.sum(axis=tuple(range(product.ndim - 2)))
+        yield a.reshape(-1, a.shape[-1]), b.reshape(-1, b.shape[-1])
+
+
+def stream_products(spec: Transformer, one: Tensors, two: Tensors) -> Array:
+    """Inner products of all that two parts write to the stream and read from it, (d, d)."""
+    out: Array = np.zeros(())
+    for a, b in stream_rows(spec, one, two):
+        out = out + a.T @ b
     return out
 
 

@@ -24,7 +24,7 @@ from segre.errors import CheckpointError
 from segre.fields.interface import Array
 from segre.fields.threads import threads_for
 from segre.models.config import Config
-from segre.models.family import Family, Stored
+from segre.models.family import BEFORE, BESIDE, Family, Stored
 from segre.models.registry import family_of, from_config
 from segre.transformer.spec import Transformer
 
@@ -152,7 +152,10 @@ def described(store: Store, *, compare: bool = True, trunk: bool = False) -> Mod
     model.copies = _copies(model, family, left, compare)
     model.carried = _take(left, lambda key: key.endswith(family.buffers))
     unused = tuple(start.format(layers=spec.layers) for start in family.unused)
-    model.unused = _take(left, lambda key: key.removeprefix(family.prefix).startswith(unused))
+    if any("language_model." in held.file for every in model.held.values() for held in every):
+        unused += BESIDE
+    starts = tuple(before + part for before in (family.prefix, *BEFORE) for part in unused)
+    model.unused = _take(left, lambda key: key.startswith(starts))
     if left:
         raise CheckpointError(
             f"checkpoint {name!r}: tensor {min(left)!r} is not part of a {kind} model of class "
@@ -182,14 +185,14 @@ def _instead(
     family: Family, every: list[Held], others: list[Held], left: Mapping[str, Entry]
 ) -> list[Held]:
     """The tensors of a part; those of `others` replace equivalent ones if the files have them."""
-    there = [held for held in others if any(file in left for file in _names(held.file, family))]
+    there = [held for held in others if any(file in left for file in family.names(held.file))]
     same = {name for held in there for name in held.names}
     return [held for held in every if not same & set(held.names)] + there
 
 
 def _found(family: Family, held: Held, left: dict[str, Entry], name: str) -> Held:
     """A tensor under its name in the file."""
-    for file in _names(held.file, family):
+    for file in family.names(held.file):
         entry = left.pop(file, None)
         if entry is None:
             continue
@@ -207,25 +210,14 @@ def _found(family: Family, held: Held, left: dict[str, Entry], name: str) -> Hel
     raise CheckpointError(f"checkpoint {name!r}: tensor {held.file!r} is missing")
 
 
-def _names(file: str, family: Family) -> Iterator[str]:
-    """The names of a tensor in different versions of files, newest first."""
-    yield file
-    bare = file.removeprefix(family.prefix)
-    yield bare
-    for now, then in family.old_names:
-        if bare.endswith(now):
-            older = bare.removesuffix(now) + then
-            yield family.prefix + older
-            yield older
-
-
 def _copies(model: Model, family: Family, left: dict[str, Entry], compare: bool) -> dict[str, str]:
     """Tied tensors that are in the files twice; they must agree."""
     where = {n: held.file for every in model.held.values() for held in every for n in held.names}
     pairs = family.copies if model.spec.tied else {}
     out = {}
-    for file, original in pairs.items():
-        if file not in left or original not in where:
+    for said, original in pairs.items():
+        file = next((name for name in family.names(said) if name in left), "")
+        if not file or original not in where:
             continue
         del left[file]
         out[file] = where[original]
@@ -274,8 +266,16 @@ class Saving:
 
 
 @contextmanager
-def saving(model: Model, target: str | Path, inputs: Iterable[Path] = ()) -> Iterator[Saving]:
-    """Write a new model directory with the types, files and tokenizer of `model`."""
+def saving(
+    model: Model,
+    target: str | Path,
+    inputs: Iterable[Path] = (),
+    check: Callable[[Path], None] = lambda _: None,
+) -> Iterator[Saving]:
+    """Write a new model directory with the types, files and tokenizer of `model`.
+
+    `check` looks at the directory when it is complete; if it fails, there is none.
+    """
     store = model.store
     with new_directory(target, [*store.inputs, *inputs]) as folder:
         bring_along(store, folder)
@@ -283,6 +283,7 @@ def saving(model: Model, target: str | Path, inputs: Iterable[Path] = ()) -> Ite
             for name in model.carried:
                 writer.copy(name, store)
             yield Saving(model, writer)
+        check(folder)
 
 
 def bring_along(store: Store, folder: Path) -> None:

@@ -74,7 +74,7 @@ class Draw:
         """A basis of the stream, of those that are free."""
         transform = None
         if spec.transform and not spec.tied:
-            transform = self.rng.permutation(spec.embed or spec.d)
+            transform = self.rng.permutation(spec.head_width)
         out = self.basis(stream_freedom(spec), spec.d, spec.norm == "layer")
         out.transform = transform
         if spec.embed:

@@ -34,7 +34,7 @@ def nearest_choice(
     """The choices `like`, with scales that bring the reduced part `found` nearest to `target`."""
     w, folded = dict(found.tensors), dict(target)
     for norm, gain in like.norms.gains.items():
-        for name, bias in _readers(spec, found.part, norm).items():
+        for name, bias in norm_readers(spec, found.part, norm).items():
             if bias is not None and norm in like.norms.shifts:
                 folded[bias] = folded[bias] + folded[name] @ like.norms.shifts[norm]
             if name in folded:
@@ -63,7 +63,9 @@ def nearest_choice(
         w[name] = w[name] + read * spec.d**-0.5
     free = (*SUBLAYERS, *normed_readers(spec), *(("norm",) if spec.norm == "rms" else ()))
     gains = {
-        norm: _gains(_readers(spec, found.part, norm), gain, w, target) if norm in free else gain
+        norm: _gains(norm_readers(spec, found.part, norm), gain, w, target)
+        if norm in free
+        else gain
         for norm, gain in like.norms.gains.items()
     }
     flips = {norm: _signs(spec, norm, w, target) for norm in like.norms.signs}
@@ -80,7 +82,7 @@ def _signs(spec: Transformer, norm: str, w: Tensors, target: Tensors) -> Array:
     return np.where(inner + w[gain] * target[gain] < 0, -1.0, 1.0)
 
 
-def _readers(spec: Transformer, part: str, norm: str) -> dict[str, str | None]:
+def norm_readers(spec: Transformer, part: str, norm: str) -> dict[str, str | None]:
     """The tensors that read what a norm norms, with their biases."""
     if norm in (latents := normed_readers(spec)):
         return dict.fromkeys(latents[norm])

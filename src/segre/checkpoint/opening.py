@@ -21,6 +21,7 @@ from segre.checkpoint.store import Store
 from segre.errors import CheckpointError, SpecError
 from segre.fields.interface import Array
 from segre.models import hub
+from segre.models.family import BEFORE
 from segre.models.live import Live, live
 from segre.models.names import meaning
 from segre.models.registry import PRESETS, family_of, from_config
@@ -104,11 +105,11 @@ def _named(held: Live) -> dict[str, Any]:
     alike = stacked(spec, family.model_type, held.config)
     for part, every in layout(spec, family.model_type, held.config).items():
         for whole in alike[part]:
-            for prefix in ("", family.prefix):
-                tensor = found.pop(whole.file.removeprefix(prefix), None)
+            for before in (family.prefix, *BEFORE):
+                tensor = found.pop(before + whole.file.removeprefix(family.prefix), None)
                 if tensor is not None:
                     views = _taken_apart(whole, every, tensor)
-                    found |= {name.removeprefix(prefix): view for name, view in views}
+                    found |= {before + name.removeprefix(family.prefix): x for name, x in views}
     return found
 
 

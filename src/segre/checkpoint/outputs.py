@@ -63,5 +63,18 @@ class Running:
 
 
 def furthest(one: Array, two: Array) -> float:
-    """The largest difference of outputs, relative to the largest output."""
-    return float(np.abs(one - two).max() / np.abs(one).max())
+    """The largest difference of outputs, relative to the largest output of the first.
+
+    >>> furthest(np.array([2.0, 4.0]), np.array([2.0, 3.0])), furthest(np.zeros(2), np.zeros(2))
+    (0.25, 0.0)
+    """
+    return relative(float(np.abs(one - two).max()), float(np.abs(one).max()))
+
+
+def relative(far: float, size: float) -> float:
+    """A difference relative to a size; if that is zero, it is infinite, or zero too.
+
+    >>> relative(1.0, 4.0), relative(1.0, 0.0), relative(0.0, 0.0)
+    (0.25, inf, 0.0)
+    """
+    return far / size if size else float("inf") if far else 0.0

@@ -18,7 +18,7 @@ _Found = TypeVar("_Found")
 def within_float64(
     models: int,
 ) -> Callable[[Callable[_Given, _Found]], Callable[_Given, _Found]]:
-    """Decorator for functions whose first arguments are models: refuse what overflows float64."""
+    """Decorator for functions whose first arguments are models: refuse what floats cannot hold."""
 
     def guard(command: Callable[_Given, _Found]) -> Callable[_Given, _Found]:
         @wraps(command)
@@ -28,10 +28,10 @@ def within_float64(
                     return command(*given, **options)
             except (FloatingPointError, OverflowError, np.linalg.LinAlgError) as error:
                 names = " or ".join(repr(called(name)) for name in given[:models])
-                raise CheckpointError(
-                    f"checkpoint {names}: products of weights overflow float64 ({error}); the "
-                    "file may be damaged"
-                ) from None
+                what = "products of weights overflow float64; the file may be damaged"
+                if "overflow" not in str(error):
+                    what = f"with these weights this has no value in float64 ({error})"
+                raise CheckpointError(f"checkpoint {names}: {what}") from None
 
         return guarded
 

@@ -17,6 +17,7 @@ from safetensors import SafetensorError, safe_open
 
 from segre.errors import CheckpointError
 from segre.fields.interface import Array
+from segre.files import CHANGED, identity
 from segre.values import quote
 
 LONGEST_HEADER = 100_000_000  # as in the library
@@ -60,7 +61,10 @@ def read_json(path: Path, limit: int, *, unique: bool = False) -> dict[str, Any]
             size = os.fstat(file.fileno()).st_size
             if size > limit:
                 raise refusal(path, f"larger than {limit} bytes, too large for a file of this name")
+            before = identity(file.fileno())
             data = file.read(size)
+            if identity(file.fileno()) != before:
+                raise refusal(path, CHANGED)
         document = json.loads(data, object_pairs_hook=_unique if unique else None)
     if not isinstance(document, dict):
         raise refusal(path, "not a table of keys and values")
@@ -91,25 +95,23 @@ class Mapped:
 def map_tensors(path: Path) -> tuple[dict[str, Any], Mapped]:
     """The header of a safetensors file that the library accepts, and the bytes after it."""
     require_file(path)
-    with reading(path, "not a safetensors file"):
-        with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            first = file.read(8)
-            length = int.from_bytes(first, "little")
-            if first == b"version ":
-                raise refusal(path, "a Git LFS pointer, not the weights; run `git lfs pull`")
-            if size < 8 or length > min(size - 8, LONGEST_HEADER):
-                raise refusal(
-                    path,
-                    f"not a safetensors file, or truncated: the file has {size} bytes, but its "
-                    f"header would have {length}; download it again",
-                )
-            text = file.read(length)
+    with reading(path, "not a safetensors file"), path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        first = file.read(8)
+        length = int.from_bytes(first, "little")
+        if first == b"version ":
+            raise refusal(path, "a Git LFS pointer, not the weights; run `git lfs pull`")
+        if size < 8 or length > min(size - 8, LONGEST_HEADER):
+            raise refusal(
+                path,
+                f"not a safetensors file, or truncated: the file has {size} bytes, but its "
+                f"header would have {length}; download it again",
+            )
+        text = file.read(length)
         with safe_open(path, "numpy"):  # it checks the header and the size of the file
             pass
         header: dict[str, Any] = json.loads(text, object_pairs_hook=_unique)
-        with path.open("rb") as file:
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     return header, Mapped(mapped, 8 + length)
 
 

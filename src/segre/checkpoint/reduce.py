@@ -24,6 +24,7 @@ from segre.checkpoint.served import require_normal_form
 from segre.checkpoint.signs import Signs, StreamSigns, chosen_signs
 from segre.checkpoint.tables import shiftable
 from segre.checkpoint.units import SHARED, balance_units, scale_units
+from segre.checkpoint.without_effect import clear_dead_units
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
 
@@ -62,9 +63,10 @@ def reduced(model: Model, slack: float = 0.0) -> Iterator[Reduced]:
     stream, flips, signs = Stream(), StreamSigns(spec), chosen_signs(model)
     for part in model.parts:
         w = model.part(part)
+        clear_dead_units(spec.at(part), w, model.roundoff())
         flips.apply(part, w, signs[part])
         if part == "embed":
-            names = ["normT.gain"] if spec.transform else []
+            names = ["normT.gain"] if spec.transform and spec.headnorm else []
             stream.tables = shiftable(spec, model.part("head", names))
             if joint(spec):
                 norm = model.part("1", ["post2.gain", "post2.bias"])

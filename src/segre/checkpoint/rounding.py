@@ -160,11 +160,19 @@ def coarser(one: DType, two: DType) -> DType:
     return max(one, two, key=unit_roundoff)
 
 
+def coarsest(one: Model, two: Model) -> DType:
+    """The type with the largest rounding error in which either stores a weight."""
+    types = {x.store.entries[h.file].dtype for x in (one, two) for p in x.held.values() for h in p}
+    return max(types, key=unit_roundoff)
+
+
 def _compared(one: Model, two: Model, ours: Held, theirs: Held) -> tuple[Touched, int, int]:
     """What of a tensor was rewritten; how many entries are not zero, and how many agree."""
     a, b = one.store.entries[ours.file], two.store.entries[theirs.file]
     dtype = coarser(a.dtype, b.dtype)
     shape = (a.shape[0], int(np.prod(a.shape[1:])))
+    if ours.meaning != theirs.meaning:
+        return rewritten(dtype, *shape), a.size, 0
     there, equal = (np.zeros((2, max(shape)), np.int64) for _ in range(2))
     for start, x, y in _chunks(one, two, ours, theirs, dtype):
         known = (x != 0) | (y != 0)
@@ -188,6 +196,22 @@ def _compared(one: Model, two: Model, ours: Held, theirs: Held) -> tuple[Touched
         ]
         out.entries = np.concatenate(strays)
     return out, int(there[1].sum()), int(equal[1].sum())
+
+
+def rewritten(dtype: DType, rows: int, columns: int) -> Touched:
+    """A tensor of which rounding can have changed every entry."""
+    return Touched(dtype, np.ones(rows, bool), np.ones(columns, bool), np.zeros(0, np.int64), 0)
+
+
+def all_rewritten(model: Model) -> Differences:
+    """What is known of a checkpoint that has nothing in common with the other."""
+    touched: dict[Where, Touched] = {}
+    for part in model.parts:
+        for held in model.held[part]:
+            entry = model.store.entries[held.file]
+            shape = entry.shape[0], int(np.prod(entry.shape[1:]))
+            touched[part, held.label] = rewritten(entry.dtype, *shape)
+    return Differences(touched, 0.0, model.store.parameters)
 
 
 def _touch_vectors(touched: dict[Where, Touched], shared: float) -> None:

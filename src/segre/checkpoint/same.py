@@ -8,38 +8,45 @@ witness: anyone can apply it again.
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
-from segre.checkpoint.comparison import Comparison, Verdict
+from segre.checkpoint.comparison import Comparison, Verdict, same_up_to
+from segre.checkpoint.dtypes import dtype_name
 from segre.checkpoint.evidence import NEAR, Block, Side, compared_blocks
 from segre.checkpoint.function import (
     differing_keys,
     in_words,
-    judged,
     require_known,
     restated,
     scales_apart,
+    unknown,
 )
 from segre.checkpoint.limits import HALF
 from segre.checkpoint.model import Model, Progress, bits, no_progress
-from segre.checkpoint.one_form import in_one_form
+from segre.checkpoint.one_form import in_one_design
 from segre.checkpoint.outputs import Running, furthest, random_tokens
 from segre.checkpoint.pairs import Finder
 from segre.checkpoint.reduce import Reduced
-from segre.checkpoint.rounding import Differences, Rounded, differences, require_same_tensors
+from segre.checkpoint.rounding import (
+    Differences,
+    Rounded,
+    coarsest,
+    differences,
+    require_same_tensors,
+)
 from segre.checkpoint.signs import lost_signs
 from segre.checkpoint.strata import special_points, special_stream
+from segre.checkpoint.unlike import ARITHMETIC, MARGIN, outputs_apart
 from segre.checkpoint.witness import Witness
 from segre.errors import CheckpointError
 from segre.transformer.spec import Transformer
 
 OUTPUTS = 4096.0  # how many rounding errors outputs may be apart
-OUTPUTS_MARGIN = 16.0  # over the measured effect of rounding on them
 BLUNT = 0.5  # rounding that does this to a matrix hides too much
 DRAWS = 8  # of the effect of rounding, before a small model is called different
 SMALL = 1 << 22  # parameters of a small model
-ARITHMETIC = 1e-9  # what double precision does to outputs
 
 
 def same_checkpoint(
@@ -49,26 +56,31 @@ def same_checkpoint(
     seed: int = 0,
     progress: Progress = no_progress,
 ) -> Comparison:
-    """Compare two checkpoints: what their configs say, then their weights.
+    """Compare two checkpoints: brought to one design where they can be, then by their weights.
 
     Of vocabularies of different sizes, the tokens that both have are compared.
     """
-    sizes = one.spec.vocab, two.spec.vocab
-    one, two, tokens = in_one_form(one, two)
-    found = _same_form(one, two, seed, progress)
-    if tokens is None:
+    form = in_one_design(one, two)
+    found = _same_form(form.one, form.two, seed, progress)
+    if form.said:
+        verdict: Verdict = "same function" if found.verdict == "identical" else found.verdict
+        reason = f"{'; '.join(form.said)}; apart from that, {found.reason}"
+        found = replace(found, verdict=verdict, reason=reason, reduced=form.said)
+    if form.tokens is None:
         return found
-    verdict: Verdict = "same on common tokens" if found.same else found.verdict
     reason = (
-        f"vocabularies of {sizes[0]:,} and {sizes[1]:,} tokens, of which the first {tokens:,} are "
-        f"compared: {found.reason}"
+        f"vocabularies of {one.spec.vocab:,} and {two.spec.vocab:,} tokens, of which the first "
+        f"{form.tokens:,} are compared: {found.reason}"
     )
-    return replace(found, verdict=verdict, reason=reason, tokens=tokens)
+    verdict = "same on common tokens" if found.same else found.verdict
+    return replace(found, verdict=verdict, reason=reason, tokens=form.tokens)
 
 
 def _same_form(one: Model, two: Model, seed: int, progress: Progress) -> Comparison:
-    if (found := judged(one, two)) is not None:
-        return Comparison(*found)
+    if keys := differing_keys(one.spec, two.spec):
+        return _unlike(one, two, in_words(one.spec, two.spec, keys), seed)
+    if said := unknown(one, two):
+        return Comparison("undecided", said)
     scales = scales_apart(one, two)
     if not scales and _identical(one, two):
         return Comparison("identical", "all tensors have the same values")
@@ -76,6 +88,22 @@ def _same_form(one: Model, two: Model, seed: int, progress: Progress) -> Compari
     if scales and out.verdict == "different":
         return replace(out, reason=f"{out.reason}; {scales}")
     return out
+
+
+def _unlike(one: Model, two: Model, said: str, seed: int) -> Comparison:
+    """The verdict on two designs that could not be made one, by their outputs."""
+    reason = f"the architectures differ: {said}"
+    found = outputs_apart(one, two, seed)
+    if found is None:
+        return Comparison("different", f"{reason}; inputs or outputs have other sizes")
+    apart, near = found
+    reason += (
+        f"; outputs on random tokens differ by {apart:.2g}, relative, and rounding can explain "
+        f"{near:.1g}"
+    )
+    return Comparison(
+        "different" if apart > near else "undecided", reason, outputs=apart, outputs_tolerance=near
+    )
 
 
 def _compared(one: Model, two: Model, scales: str, seed: int, progress: Progress) -> Comparison:
@@ -89,8 +117,9 @@ def _compared(one: Model, two: Model, scales: str, seed: int, progress: Progress
         special.append("the token tables do not determine the basis of the stream")
     special += [what for what in (special_stream(one), lost_signs(one), lost_signs(two)) if what]
     apart, near = running.apart()
+    dtype = coarsest(one, two)
     out = Comparison(
-        "same function",
+        same_up_to(dtype),
         f"{len(blocks)} blocks agree to within rounding in the basis of the witness",
         tuple(blocks),
         apart,
@@ -98,6 +127,7 @@ def _compared(one: Model, two: Model, scales: str, seed: int, progress: Progress
         unit,
         finder,
         found.differing,
+        type=dtype_name(dtype),
     )
     if found.differing == 0 and not scales:
         return replace(out, reason="all tensors have the same values, rounded to the coarser type")
@@ -195,15 +225,21 @@ class _Running:
         """The difference of outputs, and the effect of rounding on them."""
         (ours, moved), (theirs, others) = ([x.outputs() for x in pair] for pair in self._pairs)
         effects = furthest(ours, moved), furthest(theirs, others)
-        return furthest(ours, theirs), OUTPUTS_MARGIN * max(*effects, ARITHMETIC)
+        return furthest(ours, theirs), MARGIN * max(*effects, ARITHMETIC)
 
 
-def check_blocks(one: Model, two: Model, turns: Witness, progress: Progress) -> tuple[Block, ...]:
+def check_blocks(
+    one: Model, two: Model, witness: str | Path, progress: Progress
+) -> tuple[Block, ...]:
     """All blocks of two checkpoints in the basis of a witness; nothing is searched for."""
-    one, two, _ = in_one_form(one, two)
+    form = in_one_design(one, two)
+    one, two = form.one, form.two
     require_same_architecture(one, two)
     require_known(one, two)
+    turns = Witness.read(witness, one.spec)
     found = differences(one, two)
+    if not turns.basis.keeps_axes:  # then rounding is measured in another basis than that of files
+        found = replace(found, shared=0.0)
     ours, theirs = (Side.of(model, found) for model in (one, restated(two, one)))
     every = compared_blocks(ours, theirs, found, turns, progress)
     return tuple(block for *_, blocks in every for block in blocks)
@@ -237,6 +273,8 @@ def _identical(one: Model, two: Model) -> bool:
     for part in one.held:
         for ours, theirs in zip(one.held[part], two.held[part], strict=True):
             a, b = one.store.raw(ours.file), two.store.raw(theirs.file)
+            if ours.meaning != theirs.meaning:
+                return False
             if a.dtype == b.dtype:
                 if not np.array_equal(bits(a), bits(b)):
                     return False

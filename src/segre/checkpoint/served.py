@@ -58,6 +58,8 @@ def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
     if spec.latent and max(spec.kvrank, spec.qrank) > spec.d:
         yield "kvrank", "latents wider than the stream"
     known = spec.norm == "layer" and spec.place == "post" and spec.embnorm and spec.bias == "all"
+    if spec.bias in ("norm", "mlp-norm"):
+        yield "bias", "norms with biases before linear maps without"
     if spec.share and not (spec.embed and known):
         yield "share", "layers that share their weights, except in ALBERT"
     if spec.sharedgate:
@@ -68,8 +70,6 @@ def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
         yield "feature", "queries, keys and values through a feature map"
     if spec.gate != "none":
         yield "gate", "heads with gates"
-    if spec.labels and spec.transform:
-        yield "transform", "labels after a dense layer"
     if spec.project:
         yield "project", "outputs mapped back to the width of the embeddings"
     if spec.embed and not known:
@@ -77,8 +77,6 @@ def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
     narrow = max(spec.head, spec.dv) < spec.embed <= spec.d
     if spec.embed and not joint(spec) and not narrow:
         yield "embed", "embeddings wider than the stream, or no wider than a head"
-    if spec.embed and (spec.labels or spec.relation):
-        yield "labels", "labels after embeddings of another width"
     if spec.labels and spec.place == "post" and not (spec.outbias or spec.pooler):
         yield "outbias", "labels without biases after a norm of the stream"
     if spec.qknorm and (spec.still or 0 in every(spec.base, spec.layers)):

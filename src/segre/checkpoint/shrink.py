@@ -209,8 +209,9 @@ def _rules(
         yield "types", _orthogonal(np.ones(spec.types), -1)
     if "positions" in w and not spec.patch and (not spec.tied or shifted_positions(spec)):
         yield "positions", _orthogonal(np.ones(spec.positions - spec.offset), -1)
-    if "W_U" in w and (spec.transform or ("b_U" in w and not spec.pooler)):
-        yield "W_U", _orthogonal(np.ones(wide if spec.transform else spec.d), -1)
+    normed = spec.headnorm if spec.transform else "b_U" in w and not spec.pooler
+    if "W_U" in w and normed:
+        yield "W_U", _orthogonal(np.ones(w["W_U"].shape[-1]), -1)
     for kind in _sublayers(spec, part):
         own = w["post1.gain"] if kind == "mlp" and spec.place == "post" else gain
         if spec.place != "post" and not _bare(spec, part, kind):

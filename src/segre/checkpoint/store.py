@@ -9,11 +9,13 @@ already: then it has no directory.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +41,7 @@ from segre.checkpoint.shards import (
 from segre.checkpoint.sizes import row_blocks
 from segre.errors import TooLargeError
 from segre.fields.interface import Array
+from segre.files import CHANGED, Identity, identity
 from segre.values import quote
 
 LONGEST_CONFIG = 10_000_000
@@ -65,6 +68,9 @@ class Entry:
         return self.size * self.dtype.itemsize
 
 
+OPEN: WeakSet[Store] = WeakSet()
+
+
 class Store:
     """The config and the tensors of a model, for use in `with`; `name` is how errors call it."""
 
@@ -86,6 +92,8 @@ class Store:
         self._arrays: dict[str, Array] = {}
         self._places: dict[str, tuple[Mapped, int, int]] = {}
         self._finite: set[str] = set()  # tensors of files that were read, and found to be finite
+        self._seen: dict[Path, Identity] = {}  # its files, as they were when they were opened
+        OPEN.add(self)
 
     @classmethod
     def open(cls, path: str | Path, name: str = "") -> Store:
@@ -103,8 +111,11 @@ class Store:
             files, index = weight_files(directory, names)
             if CONFIG not in names:
                 raise refusal(directory, f"it has no {CONFIG}; {without_config(names)}")
-        config = read_json(directory / CONFIG, LONGEST_CONFIG)
-        store = cls(directory, config, index, name or str(path))
+        own = directory / CONFIG
+        with reading(own, "cannot be read"):
+            seen = identity(own)
+        store = cls(directory, read_json(own, LONGEST_CONFIG), index, name or str(path))
+        store._seen[own] = seen
         store.alone = alone
         for file in files:
             store._add(file)
@@ -245,19 +256,33 @@ class Store:
 
     def close(self) -> None:
         """Close the files; arrays returned by `raw` stay valid."""
+        OPEN.discard(self)
         self._arrays.clear()
         self._places.clear()
 
     def __enter__(self) -> Store:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None or issubclass(kind, Exception):  # which may come from the change
+                self.require_unchanged()
+        finally:
+            self.close()
+
+    def require_unchanged(self) -> None:
+        """Refuse to go on if one of its files was written to after it was opened."""
+        for path, seen in self._seen.items():
+            with suppress(FileNotFoundError):  # what was deleted is still mapped
+                if identity(path) != seen:
+                    raise refusal(path, CHANGED)
 
     def _add(self, file: str) -> None:
         """Take in the tensors of one file, in the order in which they lie in it."""
         assert self.directory is not None
         path = self.directory / file
+        with reading(path, "not a safetensors file"):
+            self._seen[path] = identity(path)
         header, mapped = map_tensors(path)
         data = mapped.bytes()
         with reading(path, "not a safetensors file"):

@@ -93,11 +93,11 @@ def _special(spec: Transformer, w: Tensors) -> Iterator[Special]:
         return
     for kind in kinds(w):
         word = "shared MLP units" if kind == SHARED else "MLP units"
+        for one, two in duplicate_units(spec, w, kind)[:1]:
+            yield Special("MLP", f"{word} {one + 1} and {two + 1} have parallel input weights")
         dead = np.flatnonzero(dead_units(spec, w, kind))
         if len(dead):
             yield Special("MLP", f"{word} {listed(dead)} have zero output")
-        for one, two in duplicate_units(spec, w, kind)[:1]:
-            yield Special("MLP", f"{word} {one + 1} and {two + 1} have parallel input weights")
     for one, two in equal_experts(w)[:1]:
         yield Special("MLP", f"experts {one + 1} and {two + 1} have the same affinities")
 

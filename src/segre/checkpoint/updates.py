@@ -1,9 +1,7 @@
 """The rank of a change of weights: its singular values, compared with rounding.
 
-A full fine-tune changes a matrix in all directions, an adapter such as LoRA in a few. Of heads,
-the products of queries with keys and of values through outputs are compared: they do not depend on
-the basis within a head. Hidden units that can be rescaled are compared at the same scale where
-their inputs, or their outputs, are unchanged.
+A full fine-tune changes a matrix in all directions, an adapter such as LoRA in a few. Heads are
+also compared by their products, of queries with keys and of values through outputs.
 """
 
 from __future__ import annotations
@@ -13,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from segre.checkpoint.compare import products
 from segre.checkpoint.layout import Tensors
-from segre.checkpoint.planes import keys, queries
+from segre.checkpoint.planes import keys, planes, queries, still
 from segre.checkpoint.sizes import inner
 from segre.fields.interface import Array
+from segre.transformer.spec import Transformer
 
 ENERGY = 0.99  # the share of the squared change that `directions` holds
 _WHOLE = 1024  # matrices with a longer short side are sketched
@@ -27,12 +27,12 @@ _FLOOR = 1e-7  # of the largest: what squaring leaves of singular values
 
 @dataclass(frozen=True)
 class Update:
-    """The change of one matrix, or of the products of the heads of a layer."""
+    """The change of one matrix."""
 
     part: str
     name: str
     distance: float  # relative to the matrix before
-    rank: int  # directions beyond rounding; of heads, the most that one has
+    rank: int  # directions beyond rounding
     full: int  # the largest rank that there could be
     directions: int  # the fewest that hold 99 % of the squared change
     stable_rank: float  # squared Frobenius norm over squared spectral norm
@@ -73,107 +73,33 @@ def matrix_update(
     )
 
 
-@dataclass(frozen=True)
-class HeadUpdates:
-    """The changes of one product of all heads of a layer."""
-
-    distances: Array  # by query head, relative
-    update: Update
-
-
-def head_updates(
-    part: str, before: Tensors, after: Tensors, roundoff: float
-) -> dict[str, HeadUpdates]:
-    """The changes of W_Q' W_K and W_O W_V, for each query head."""
+def head_distances(spec: Transformer, before: Tensors, after: Tensors) -> dict[str, Array]:
+    """Relative changes of W_Q' W_K, plane by plane if they turn, and W_O W_V: by query head."""
     if not {"W_Q", "W_K", "W_V", "W_O"} <= {*before}:
         return {}
-    return {
-        name: _product_update(part, name, factors(before), factors(after), roundoff)
-        for name, factors in (("QK", _scores), ("VO", _values))
-    }
+    out = {}
+    for name, factors in (("QK", _scores), ("VO", _values)):
+        pairs = zip(factors(spec, before), factors(spec, after), strict=True)
+        found = [products(*one, *two) for one, two in pairs]
+        apart, sizes = (
+            sum((x**2).reshape(spec.heads, -1).sum(axis=1) for x in every)
+            for every in zip(*found, strict=True)
+        )
+        out[name] = np.sqrt(apart / np.where(sizes > 0, sizes, 1.0))
+    return out
 
 
-def at_best_scales(before: Tensors, after: Tensors, power: int, roundoff: float) -> Tensors:
-    """`after` with its hidden units rescaled to `before`, if their inputs or outputs are unchanged.
-
-    W_up times s and W_down over s^power is the same function. An adapter on one of the two leaves
-    the other as it was but for the scale, which is then undone.
-    """
-    if not {"W_up", "W_down"} <= {*before}:
-        return after
-    up, down = after["W_up"], after["W_down"]
-    reading = _fitted(before["W_up"], up, -1)
-    writing = _fitted(before["W_down"], down, -2)
-    for scales, name, fitted in (
-        (reading, "W_up", up * reading[..., None]),
-        (writing ** (-1 / power), "W_down", down * writing[..., None, :]),
-    ):
-        change, size = fitted - before[name], inner(before[name], before[name])
-        if inner(change, change) <= (_NOISE * roundoff) ** 2 * size:
-            rescaled = {"W_up": up * scales[..., None]}
-            rescaled["W_down"] = down / scales[..., None, :] ** power
-            if "b_up" in after:
-                rescaled["b_up"] = after["b_up"] * scales.reshape(after["b_up"].shape)
-            return {**after, **rescaled}
-    return after
+def _values(_spec: Transformer, w: Tensors) -> list[tuple[Array, Array]]:
+    return [(w["W_O"], w["W_V"])]
 
 
-def _fitted(before: Array, after: Array, axis: int) -> Array:
-    """For each unit, the factor that takes its vector after nearest to the one before."""
-    squares = (after * after).sum(axis)
-    factors = (before * after).sum(axis) / np.where(squares > 0, squares, 1)
-    return np.where(factors > 0, factors, 1)
-
-
-def _scores(w: Tensors) -> tuple[Array, Array]:
-    return queries(w).swapaxes(-1, -2), keys(w)
-
-
-def _values(w: Tensors) -> tuple[Array, Array]:
-    return w["W_O"], w["W_V"]
-
-
-def _product_update(
-    part: str,
-    name: str,
-    before: tuple[Array, Array],
-    after: tuple[Array, Array],
-    roundoff: float,
-) -> HeadUpdates:
-    """Singular values of after - before, from their factors (kv, group, d, n) and (kv, 1, n, d)."""
-    left = np.concatenate([before[0], after[0]], axis=-1)
-    right = np.concatenate([-before[1], after[1]], axis=-2).swapaxes(-1, -2)
-    spectra = np.linalg.svd(_core(left, right), compute_uv=False)
-    spectra = spectra.reshape(-1, spectra.shape[-1])
-    sizes = (_core(before[0], before[1].swapaxes(-1, -2)) ** 2).sum(axis=(-2, -1)).reshape(-1)
-    squares = (spectra**2).sum(axis=-1)
-    width = left.shape[-2]
-    entry = np.sqrt(sizes) / width
-    ranks = [
-        _beyond(values, _NOISE * roundoff * float(one) * 2 * width**0.5)
-        for values, one in zip(spectra, entry, strict=True)
-    ]
-    known = np.where(sizes > 0, sizes, 1.0)
-    top = spectra[:, 0] ** 2
-    widest = int(np.argmax(ranks))
-    return HeadUpdates(
-        np.sqrt(squares / known),
-        Update(
-            part,
-            name,
-            float(np.sqrt(squares.sum() / max(float(sizes.sum()), 1e-300))),
-            ranks[widest],
-            int(min(spectra.shape[-1], width)),
-            max(_directions(values, float((values**2).sum())) for values in spectra),
-            float(squares[widest] / top[widest]) if ranks[widest] else 0.0,
-            spectrum=spectra[widest],
-        ),
-    )
-
-
-def _core(left: Array, right: Array) -> Array:
-    """A small matrix with the singular values of left @ right'."""
-    return np.asarray(np.linalg.qr(left).R @ np.linalg.qr(right).R.swapaxes(-1, -2))
+def _scores(spec: Transformer, w: Tensors) -> list[tuple[Array, Array]]:
+    """Factors of the products: of planes, whose two products are side by side, and of the rest."""
+    q, k = planes(spec, queries(w)), planes(spec, keys(w))
+    both = ((k.real, k.imag), (k.imag, -k.real))
+    right = np.stack([np.concatenate(pair, axis=-1) for pair in both], axis=-2)
+    rest = still(spec, queries(w)).swapaxes(-1, -2), still(spec, keys(w))
+    return [(np.stack([q.real, q.imag], axis=-1), right), rest]
 
 
 def as_matrix(name: str, tensor: Array) -> Array:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file
 
 from segre.checkpoint.alignment import (
     Freedom,
@@ -31,7 +31,7 @@ from segre.checkpoint.planes import turning
 from segre.checkpoint.units import signed
 from segre.errors import CheckpointError
 from segre.fields.interface import Array
-from segre.files import whole_file
+from segre.files import save_tensors, whole_file
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import part_shapes, parts, routed
 
@@ -79,7 +79,7 @@ class Witness:
                     out[f"{part}.latents.{name}"] = _real(value)
         contiguous = {name: np.ascontiguousarray(value) for name, value in out.items()}
         with whole_file(path) as temporary:
-            save_file(contiguous, temporary, metadata={"segre": "witness 1"})
+            save_tensors(contiguous, temporary, {"segre": "witness 1"})
 
     @classmethod
     def read(cls, path: str | Path, spec: Transformer) -> Witness:
@@ -139,8 +139,8 @@ def _checked_stream(take: Any, spec: Transformer) -> StreamAlignment:
         freedom = embedding_freedom(spec)
         out.embed = _checked_basis(take, "embeddings", freedom, spec.embed, centred=centred)
     if spec.transform and not spec.tied:
-        width = spec.embed or spec.d
-        out.transform = _permutation(take("stream.transform", (width,)), "stream.transform")
+        width = (spec.head_width,)
+        out.transform = _permutation(take("stream.transform", width), "stream.transform")
     if free_pooler(spec):
         d = spec.d
         out.pooled = _permutation(take("stream.pooled", (d,)), "stream.pooled")

@@ -15,6 +15,7 @@ def main() -> NoReturn:
     try:
         # asked to end, it ends as after Ctrl-C: temporary files are removed, and a line says so
         signal.signal(signal.SIGTERM, signal.default_int_handler)
+        ending.watch_inputs()
         from segre.cli.app import app
 
         code = app(prog_name="segre", standalone_mode=False)

@@ -109,6 +109,8 @@ def analyze(
 
 
 def _written(file: Path) -> str:
+    if not file.is_file():
+        return f"report: {file}"
     size = file.stat().st_size / 1e6
     return f"report: {file} ({size:.1f} MB, one file; open it in a browser)"
 

@@ -23,7 +23,7 @@ from segre.cli.weight_options import (
     Text,
     Untie,
 )
-from segre.files import shown
+from segre.files import extension, place, shown
 
 
 def info(
@@ -97,6 +97,8 @@ def same(
     from segre.checkpoint.commands import same as compare
     from segre.errors import CheckpointError
 
+    if witness is not None and extension(witness, (".safetensors",)) and place(witness) is None:
+        raise CheckpointError(f"--witness {str(witness)!r}: name a file, since it is read back")
     with out.progress() as progress:
         found = compare(one, two, seed=seed, progress=progress)
         written = witness is not None and found.witness is not None and found.same
@@ -235,7 +237,8 @@ Exit code 3: outputs differ by more than rounding can explain.""",
     segre weights same one two
     segre weights same one two --witness turn.safetensors --json
 
-Exit code 0: identical, same function or same on common tokens; 1: different; 3: undecided.""",
+Exit code 0: identical, same function, same up to rounding to a half type or less (the verdict
+names it), or same on common tokens; 1: different; 3: undecided.""",
     ),
     (
         "check",

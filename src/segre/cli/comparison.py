@@ -9,10 +9,11 @@ import typer
 
 from segre.cli.options import Defaults, Memory, Seed, Specs, meant, memory_bytes, token_counts
 from segre.cli.output import TableOut
-from segre.cli.pages import require_writable, today
+from segre.cli.pages import again, require_writable, today
 
 
 def compare(
+    context: typer.Context,
     specs: Specs,
     tokens: Annotated[
         str,
@@ -54,7 +55,12 @@ def compare(
     if output is not None:
         from segre.report.comparison_page import write_comparison
 
-        write_comparison(found, output, made=today())
+        write_comparison(
+            found,
+            output,
+            made=today(),
+            command=again(context, specs=specs if defaults else found.names),
+        )
     files = {"plot": plot, "page": output}
     out.emit(found, files={what: file for what, file in files.items() if file is not None})
 

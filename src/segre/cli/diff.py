@@ -9,11 +9,12 @@ import typer
 
 from segre.cli.options import Seed
 from segre.cli.output import TableOut
-from segre.cli.pages import require_writable, today
+from segre.cli.pages import again, require_writable, today
 from segre.cli.weight_options import First, Second
 
 
 def diff(
+    context: typer.Context,
     one: First,
     two: Second,
     text: Annotated[
@@ -49,7 +50,7 @@ def diff(
     if output is not None:
         from segre.report.diff_page import write_diff
 
-        write_diff(found, output, made=today())
+        write_diff(found, output, made=today(), command=again(context))
     files = {"plot": plot, "page": output}
     out.emit(found, files={what: file for what, file in files.items() if file is not None})
 

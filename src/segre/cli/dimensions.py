@@ -12,7 +12,7 @@ from segre.cli import completion
 from segre.cli.options import Defaults, Memory, Seed, Spec, Specs, meant, memory_bytes
 from segre.cli.output import Out, TableOut
 from segre.errors import SegreError
-from segre.files import shown
+from segre.files import extension, shown
 
 if TYPE_CHECKING:
     from segre.certificate import By
@@ -57,7 +57,11 @@ def dim(
     memory: Memory = "8G",
     out: TableOut = TableOut(),
 ) -> None:
-    """The functional dimension of an architecture, and how it is known."""
+    """The functional dimension of an architecture, and how it is known.
+
+    It is the generic local dimension over the reals, at exactly this t, with all V ids as inputs;
+    it says nothing about trained weights, discrete symmetries or global fibers.
+    """
     from segre.finding import Findings
     from segre.geometry.compare import compare as side_by_side
     from segre.geometry.dimension import dimension
@@ -161,6 +165,7 @@ def certify(
     from segre.certificate import write_certificate
     from segre.report.proofs import claim_in_words
 
+    extension(output, (".json",))
     with out.progress() as progress:
         document = make_certificate(
             meant(spec, defaults),
@@ -170,11 +175,12 @@ def certify(
             progress=progress,
         )
     write_certificate(document, output)
-    claim = document["claim"]
+    claim, theorem = document["claim"], document.get("theorem", {}).get("name")
+    by = {"kind": "computation" if theorem is None else "theorem", "theorem": theorem}
     out.emit(
-        data={"file": shown(output), "digest": document["digest"], **claim},
+        data={"file": shown(output), "digest": document["digest"], **claim, **by},
         lines=(
-            f"{output}: {claim_in_words(claim)}",
+            f"{output}: {claim_in_words(claim, theorem)}",
             f"check it with: {shlex.join(('segre', 'verify', str(output)))}",
         ),
     )

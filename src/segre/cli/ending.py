@@ -6,15 +6,21 @@ could not write its answer, 130 interrupted. No failure may end with the code of
 
 from __future__ import annotations
 
+import errno
 import io
 import os
+import re
+import signal
 import sys
 import traceback
-from typing import NoReturn, TextIO
+from contextlib import suppress
+from functools import partial
+from typing import Any, NoReturn, TextIO
 
 INTERRUPTED = 130
 FAILED = 70  # EX_SOFTWARE of sysexits.h
 DEBUG = "SEGRE_DEBUG"
+_kept: list[Any] = []  # the handler of bus errors, which must not be collected
 
 
 class OutputError(OSError):
@@ -72,10 +78,25 @@ def open_streams() -> None:
 def stop(message: str, code: int) -> NoReturn:
     """End with one line on standard error, if anything can be written there."""
     try:
-        print(f"segre: {' '.join(message.split())}", file=sys.stderr, flush=True)
+        print(f"segre: {one_line(message)}", file=sys.stderr, flush=True)
     except (OSError, ValueError):
         _discard(sys.stderr)
     leave(code)
+
+
+def one_line(message: str) -> str:
+    """A message on one line; of what is long, such as an argument, only both ends are repeated.
+
+    >>> len(one_line("x" * 10**5)), len(one_line("x " * 10**5))
+    (403, 3003)
+    """
+    for half, pattern in ((200, r"\S{401,}"), (1500, r"(?s).{3001,}")):
+        message = " ".join(re.sub(pattern, partial(_ends, half), message).split())
+    return message
+
+
+def _ends(half: int, found: re.Match[str]) -> str:
+    return f"{found[0][:half]}...{found[0][-half:]}"
 
 
 def leave(code: int) -> NoReturn:
@@ -111,6 +132,37 @@ def stop_for_interruption() -> NoReturn:
     stop(f"interrupted; {kept}", INTERRUPTED)
 
 
+def watch_inputs() -> None:
+    """Answer nothing from a model whose files change as they are read.
+
+    A mapped file that is cut short is a bus error: of those, too, a line is said.
+    """
+    from segre.files import CHANGED, before_writing, discard, under_way
+
+    def require_unchanged() -> None:
+        store = sys.modules.get("segre.checkpoint.store")
+        for one in {*store.OPEN} if store else ():
+            one.require_unchanged()
+
+    def cut_short(_: int) -> None:
+        for path in {*under_way}:
+            discard(path)
+        said = f"an input: {CHANGED}"
+        try:
+            require_unchanged()
+        except Exception as error:
+            said = str(error)
+        os.write(2, f"segre: {said}\n".encode(errors="backslashreplace"))
+        os._exit(2)  # what read the file would read it again
+
+    before_writing[:] = [require_unchanged]
+    with suppress(ImportError, OSError, AttributeError):  # where the system has no such thing
+        import ctypes
+
+        _kept[:] = [ctypes.CFUNCTYPE(None, ctypes.c_int)(cut_short)]
+        ctypes.CDLL(None).signal(signal.SIGBUS, _kept[0])
+
+
 def stop_for_module(error: ModuleNotFoundError) -> NoReturn:
     """A required package is missing: the installation needs repair, segre has no bug."""
     if error.name is None or error.name.partition(".")[0] == "segre":
@@ -140,11 +192,15 @@ def stop_for_usage(error: Exception, said: str) -> NoReturn:
 
 
 def stop_for_system(error: OSError) -> NoReturn:
-    """The operating system reports an error: repeat its message."""
+    """The operating system reports an error: repeat its message.
+
+    One about a file that was named, or a full disk, is bad input.
+    """
     if os.environ.get(DEBUG):
         _show(error)
-    name = "" if error.filename is None else f" {os.fspath(error.filename)!r}:"
-    stop(f"operating system error:{name} {error.strerror or error}", FAILED)
+    name = "" if error.filename is None else f" {str(error.filename)!r}:"
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    stop(f"operating system error:{name} {error.strerror or error}", 2 if name or full else FAILED)
 
 
 def stop_for_memory() -> NoReturn:

@@ -16,6 +16,8 @@ from segre.cli.front import Group
 from segre.cli.help_page import Command, verbatim
 from segre.cli.output import Out, with_output, with_parameters
 from segre.cli.resumable import resumable
+from segre.errors import SegreError
+from segre.files import place
 
 if TYPE_CHECKING:
     from segre.reproduce.experiment import Experiment, Option
@@ -58,7 +60,6 @@ def command_for(experiment: Experiment) -> Callable[..., None]:
 
 
 def _require_allowed(own: dict[str, Option], given: dict[str, Any]) -> None:
-    from segre.errors import SegreError
 
     for key, option in own.items():
         value = given[key]
@@ -107,6 +108,8 @@ def _parameters(experiment: Experiment) -> Iterator[inspect.Parameter]:
 
 def run_file(output: Path) -> Path:
     """Where the state of a run is kept."""
+    if place(output) is None:
+        raise SegreError(f"--output {str(output)!r}: name a file; the state is kept beside it")
     return output.with_suffix(".run")
 
 
@@ -182,7 +185,6 @@ def all_experiments(
     out: Out = Out(),
 ) -> None:
     """Recompute tables and figures of the papers from scratch."""
-    from segre.errors import SegreError
 
     if context.invoked_subcommand is not None:
         if every:
@@ -197,7 +199,7 @@ def all_experiments(
             )
         print(context.get_help())
         return
-    from segre.cli.pages import require_writable, today
+    from segre.cli.pages import again, require_writable, today
     from segre.report.outcome_plots import plot_outcome
     from segre.report.scoreboard import write_scoreboard
     from segre.reproduce.registry import experiment
@@ -215,7 +217,7 @@ def all_experiments(
         )
         for one in found.outcomes:
             plot_outcome(one, folder / f"{one.experiment}.png")
-        write_scoreboard(found, page, today())
+        write_scoreboard(found, page, today(), again(context))
     out.emit(found, files={"page": page})
 
 

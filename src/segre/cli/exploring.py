@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from segre.cli import completion
+from segre.cli import completion, ending
 from segre.cli.output import Out, emit
 from segre.errors import SegreError
 from segre.files import shown
@@ -85,6 +86,8 @@ def explore(
             import webbrowser
 
             webbrowser.open(server.url)
+        # Ctrl-C is how it is meant to stop; a request to end is an interruption
+        signal.signal(signal.SIGTERM, lambda *_: ending.stop_for_interruption())
         try:
             server.serve_forever()
         except KeyboardInterrupt:

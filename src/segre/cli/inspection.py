@@ -10,7 +10,7 @@ import typer
 from segre.cli import completion
 from segre.cli.options import Memory, Seed, memory_bytes
 from segre.cli.output import TableOut
-from segre.cli.pages import require_writable, today
+from segre.cli.pages import again, require_writable, today
 
 Model = Annotated[
     str,
@@ -33,6 +33,7 @@ Length = Annotated[int, typer.Option(help="Largest number of tokens to read from
 
 
 def diagnose(
+    context: typer.Context,
     model: Model,
     text: Text = None,
     length: Length = 64,
@@ -77,11 +78,12 @@ def diagnose(
     if output is not None:
         from segre.report.inspection_page import write_diagnosis
 
-        write_diagnosis(found, output, made=today())
+        write_diagnosis(found, output, made=today(), command=again(context))
     out.emit(found, files={"page": output} if output is not None else None)
 
 
 def trace(
+    context: typer.Context,
     model: Model,
     text: Text = None,
     target: Annotated[
@@ -129,7 +131,7 @@ def trace(
     if output is not None:
         from segre.report.inspection_page import write_trace
 
-        write_trace(found, output, made=today())
+        write_trace(found, output, made=today(), command=again(context))
     files = {"operator": dense, "page": output}
     out.emit(found, files={what: file for what, file in files.items() if file is not None})
 

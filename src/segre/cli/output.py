@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from segre.files import shown
+from segre.files import before_writing, shown, streamed
 
 if TYPE_CHECKING:
     from segre.finding import Documented
@@ -67,7 +68,14 @@ def emit(
     data: Mapping[str, Any] | None = None,
     lines: Sequence[str] = (),
 ) -> None:
-    """Print an answer; `data` is added to its document, and `lines` come after its text."""
+    """Print an answer; `data` is added to its document, and `lines` come after its text.
+
+    If the command has written a file to standard output, the answer goes to standard error.
+    """
+    for check in before_writing:
+        check()
+    if streamed:
+        sys.stdout = sys.stderr
     if format in TABLES and answer is not None:
         typer.echo(TABLES[format][1](answer))
         return

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
+
+import typer
+
+from segre.files import shown
 
 
 def require_writable(*, plot: Path | None = None, page: Path | None = None) -> None:
@@ -16,6 +22,30 @@ def require_writable(*, plot: Path | None = None, page: Path | None = None) -> N
         from segre.report.analysis.page import require_report
 
         require_report(page)
+
+
+def again(context: typer.Context, **instead: Sequence[str]) -> str:
+    """The running command as it was given, to be run again: files as reports name them.
+
+    `instead` has values for arguments that cannot be given again, as what was read from a pipe.
+    """
+    arguments: list[str] = []
+    options: list[str] = []
+    for one in context.command.params:
+        name = str(one.name)
+        source = context.get_parameter_source(name)
+        if source is None or source.name != "COMMANDLINE":
+            continue
+        value = instead.get(name, context.params[name])
+        several = value if isinstance(value, list | tuple) else [value]
+        values = [shown(str(each)) for each in several]
+        if one.param_type_name == "argument":
+            arguments += values
+        elif name != "quiet" and not name.startswith("as_"):  # how to print, not what
+            flag = min(one.opts, key=len)
+            options += [flag] if value is True else [w for each in values for w in (flag, each)]
+    words = context.command_path.split()[1:]
+    return shlex.join(["segre", *words, *arguments, *options])
 
 
 def today() -> str:

@@ -1,4 +1,4 @@
-"""Commands about many architectures: sweep run, status, export, plot, fit, list."""
+"""Commands about many architectures: sweep run, status, verify, export, plot, fit, list."""
 
 from __future__ import annotations
 
@@ -96,6 +96,38 @@ def status(store: StoreFile, out: Out = Out()) -> None:
     with out.waiting("reading"):
         found = standing(store)
     out.emit(found, code=1 if found.refuted else 0)
+
+
+def verify(
+    store: StoreFile,
+    sample: Annotated[
+        int, typer.Option(metavar="N", help="Number of rows to compute again.", min=1)
+    ] = 20,
+    every: Annotated[bool, typer.Option("--all", help="Compute all rows again.")] = False,
+    workers: Annotated[
+        int | None, typer.Option(help="Processes on this machine (default: one per core).", min=1)
+    ] = None,
+    memory: Annotated[str, typer.Option(help="Memory limit for one architecture.")] = "2G",
+    seed: Seed = 0,
+    out: Out = Out(),
+) -> None:
+    """Compute rows of a store again, a sample or all, and compare.
+
+    The checksums of a store find damage. Rows that were altered on purpose, with new checksums,
+    are found only by computing them again.
+    """
+    from segre.sweep.verify import verify as check
+
+    with out.progress(rate=True) as progress:
+        found = check(
+            store,
+            sample=None if every else sample,
+            seed=seed,
+            workers=workers,
+            memory=memory_bytes(memory),
+            progress=progress,
+        )
+    out.emit(found, code=0 if found.value else 1)
 
 
 def export(
@@ -221,6 +253,16 @@ Exit code 1: there is a counterexample.""",
     segre sweep status softmax.db
 
 Exit code 1: there is a counterexample.""",
+            ),
+            (
+                "verify",
+                verify,
+                """Examples:
+    segre sweep verify softmax.db
+    segre sweep verify softmax.db --sample 200 --seed 1
+    segre sweep verify softmax.db --all --json
+
+Exit code 1: a row differs from what is computed now.""",
             ),
             (
                 "export",

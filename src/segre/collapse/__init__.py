@@ -6,12 +6,16 @@
 'Collapses without skips'
 >>> segre.collapse.decompose("softmax/d=8,8,8/a=4/heads=2/t=6").sums.counts
 (0, 0, 4)
+>>> segre.collapse("softmax/d=4,4,4/a=2/t=3", inputs=2).status
+'measured'
 >>> len(segre.collapse.count_paths("gpt2").value)
 13
 """
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -25,6 +29,18 @@ if TYPE_CHECKING:
     )
 
 __all__ = ["Depth", "PathShares", "Paths", "count_paths", "decompose", "measure"]
+
+
+class _Callable(ModuleType):
+    """The module itself measures a model, as the command `segre collapse` does."""
+
+    def __call__(self, *given: Any, **options: Any) -> Depth:
+        from segre.collapse.commands import measure
+
+        return measure(*given, **options)
+
+
+sys.modules[__name__].__class__ = _Callable
 
 
 def __getattr__(name: str) -> Any:

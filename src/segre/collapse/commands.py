@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import log10
+from math import inf, log10
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from segre.checkpoint.inputs import Inputs, random_tokens, read_text
+from segre.checkpoint.outputs import furthest
 from segre.collapse.curves import Curves, curves
 from segre.collapse.fusion import Fusion
 from segre.collapse.mechanisms import MechanismStudy, mechanism_advice, mechanism_study
@@ -27,7 +28,7 @@ from segre.collapse.paths import (
 from segre.collapse.record import record
 from segre.collapse.residual import norm, relative_residual
 from segre.collapse.shares import shares_of
-from segre.collapse.study import Study, random_pass, study, study_advice
+from segre.collapse.study import Study, medians, random_pass, study, study_advice
 from segre.collapse.variants import ALL, FULL, PAPER, Variant, variant, what_if
 from segre.collapse.verdict import THRESHOLD, advice, not_measured
 from segre.errors import UnsupportedError
@@ -39,7 +40,7 @@ from segre.models import POLYNOMIALS, STACKS, Source, called, with_attention
 from segre.shown import Tabular
 from segre.spec import Network
 from segre.transformer.spec import Transformer
-from segre.values import quote
+from segre.values import counted, quote
 
 __all__ = ["Depth", "PathShares", "Paths", "count_paths", "decompose", "measure"]
 
@@ -57,7 +58,7 @@ class Depth(Unbounded, Tabular):
     def value(self) -> float | None:
         """log10 of the relative residual after the last layer; None if it was not measured."""
         if isinstance(self.found, Study):
-            return float(np.nanmedian(self.found.own.relative[..., -1]))
+            return float(medians(self.found.own.relative)[-1])
         if isinstance(self.found, MechanismStudy):
             return float(np.median(self.found.relative[:, -1]))
         return float(self.found[FULL].log10[-1]) if FULL in self.found else None
@@ -71,8 +72,10 @@ class Depth(Unbounded, Tabular):
     def how(self) -> str:
         """The inputs on which they were measured."""
         if isinstance(self.found, Study | MechanismStudy):
-            return f"random weights and {self.found.inputs} random inputs, seed {self.found.seed}"
-        return f"{self.found.inputs['count']} inputs of {self.found.inputs['length']} tokens"
+            many = counted(self.found.inputs, "random input")
+            return f"random weights and {many}, seed {self.found.seed}"
+        inputs = self.found.inputs
+        return f"{counted(inputs['count'], 'input')} of {inputs['length']} tokens"
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
@@ -177,7 +180,7 @@ def measure(
                 f"spec {quote(str(spec))}: --fuse is supported only for models "
                 "with tokens as inputs"
             )
-    limit = log10(threshold) if threshold > 0 else -3.0
+    limit = log10(threshold) if threshold > 0 else -inf
     if isinstance(spec, Hybrid) or (isinstance(spec, Network) and not spec.mechanism.sums_to_one):
         many = mechanism_study(spec, seed, inputs)
         return Depth(many, mechanism_advice(many, limit))
@@ -241,7 +244,7 @@ def decompose(
         drawn = "" if loaded.seed is None else ", random weights"
         name = f"{loaded.name}{drawn} ({kept.words})"
     sums, heads = path_sums(done), head_shares(done)
-    error = float(abs(sums.total - done.output).max() / abs(done.output).max())
+    error = furthest(done.output, sums.total)
     return Paths(name, sums, heads, error, _drawn(done, sample, of_length, seed))
 
 

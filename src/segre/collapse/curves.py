@@ -41,7 +41,6 @@ from segre.geometry.progress import Progress, quiet
 from segre.transformer.forward import Tokens, run
 
 FLOOR = 8 * 2.0**-23  # 9.5e-7: relative residuals below are rounding, not the model
-_LEAST = 1e-300  # a threshold of 0 is below everything
 LEAST = 1e-30  # streams of this size have too few digits left in single precision
 AT_ONCE = 1 << 28  # bytes of the streams of all variants
 
@@ -105,7 +104,7 @@ class Curve:
         if self.floored is not None and self.past is None:
             logs = logs[: self.floored + 1]
             logs[-1] = np.log10(FLOOR)  # at most
-        above = np.flatnonzero(~(logs < np.log10(max(threshold, _LEAST))))
+        above = np.flatnonzero(~(logs < (np.log10(threshold) if threshold > 0 else -np.inf)))
         first = int(above[-1]) + 1 if above.size else 0
         return first if first < len(logs) else None
 
@@ -224,7 +223,10 @@ def curves(
             progress("below single precision", total, total)
             past = dict(zip(below, continued(loaded, below, inputs.batches[0][:1]), strict=True))
             every = [replace(curve, past=past.get(curve.variant)) for curve in every]
-        every = [replace(curve, sink=sink_of(curve.values, loaded, inputs)) for curve in every]
+        every = [
+            replace(curve, sink=sink_of(curve.values, loaded, inputs, curve.lost))
+            for curve in every
+        ]
     if fusion is not None:
         every = [
             replace(curve, fused=np.concatenate(parts))

@@ -247,8 +247,9 @@ def mechanism_advice(found: MechanismStudy, threshold: float = -3.0) -> list[str
     ]
     orders = {step.expected for step in found.steps if step.expected is not None}
     if orders == {3} and found.layers > 1:
+        when = "the collapse" if below else "once tokens are nearly equal, collapse"
         said.append(
-            "Every layer cubes the residual of nearly equal tokens: the collapse is doubly "
+            f"Every layer cubes the residual of nearly equal tokens: {when} is doubly "
             "exponential, as with softmax."
         )
     elif orders and min(orders) < 3:

@@ -49,9 +49,15 @@ class Sink:
         return asdict(self)
 
 
-def sink_of(values: Mapping[str, Array], loaded: Loaded, inputs: Inputs) -> Sink | None:
-    """The token that dominates, from its measures (layers + 1, inputs); None if there is none."""
+def sink_of(
+    values: Mapping[str, Array], loaded: Loaded, inputs: Inputs, lost: int | None = None
+) -> Sink | None:
+    """The token that dominates, from its measures (layers + 1, inputs); None if there is none.
+
+    From layer `lost` on numbers mean nothing.
+    """
     factor = np.where(np.isfinite(values["factor"]), values["factor"], 0).mean(axis=-1)
+    factor[len(factor) if lost is None else lost :] = 0
     layer = int(factor.argmax())
     if factor[layer] < DOMINANT:
         return None

@@ -23,6 +23,8 @@ from segre.spec import Network
 from segre.transformer.spec import Transformer
 from segre.values import from_logarithm, quote
 
+EVEN = 0.1  # by how much the powers of layers may differ from their mean where there is a rate
+
 
 @dataclass(frozen=True)
 class Study:
@@ -110,28 +112,50 @@ def _weights(spec: Network | Transformer, seed: int) -> Array:
     return np.asarray(drawn / width**0.5)
 
 
+def medians(rows: Array) -> Array:
+    """Medians over inputs of the logarithms that are known, by layer; nan where none is."""
+    known = ~np.isnan(rows).all(axis=0)
+    return np.where(known, np.nanmedian(np.where(known, rows, 0.0), axis=0), np.nan)
+
+
+def _rate(logs: Array) -> list[str]:
+    """The power to which the last layers raise the residual, if it is about the same for them."""
+    steps = np.diff(np.where(np.isfinite(logs), logs, np.nan))
+    for first in range(len(steps) - 2):
+        if not (steps[first:] < 0).all():
+            continue
+        orders = steps[first + 1 :] / steps[first:-1]
+        if abs(orders / orders.mean() - 1).max() < EVEN:
+            return [
+                f"Rate: each of the layers {first + 2} to {len(steps)} raises the residual to "
+                f"about the power {orders.mean():.1f}, up to a factor."
+            ]
+    return []
+
+
 def study_advice(found: Study, threshold: float = -3.0) -> list[str]:
     """What the numbers say, in words; the threshold is a decimal logarithm."""
     said = []
-    relative = np.nanmedian(found.own.relative, axis=0)
+    relative = medians(found.own.relative)
     name = "with skips" if found.skip else "without skips"
     below = np.flatnonzero(relative < threshold)
     if len(below) and below[-1] == found.layers:
         first = int(below[np.flatnonzero(np.diff(np.concatenate([[-9], below])) > 1)[-1]])
         said.append(
-            f"Collapses {name}: the relative residual is below 1e{threshold:g} from layer {first} "
+            f"Collapses {name}: the relative residual is below {from_logarithm(threshold)} from "
+            f"layer {first} "
             f"on, and {from_logarithm(relative[-1])} after layer {found.layers}."
         )
+    elif np.isnan(relative[-1]):
+        said.append(f"Cannot be judged {name}: numbers are lost before layer {found.layers}.")
     else:
         said.append(
             f"Does not collapse {name}: relative residual {from_logarithm(relative[-1])} after "
             f"layer {found.layers}."
         )
-    orders = np.nanmedian(found.own.orders, axis=0) if found.layers > 1 else np.array([])
-    if not found.skip and orders.size and np.isfinite(orders[-1]):
-        said.append(f"Rate: every layer raises the residual to the power {orders[-1]:.2f}.")
+    said += [] if found.skip else _rate(medians(found.own.residual))
     if found.other is not None:
-        other = np.nanmedian(found.other.relative, axis=0)[-1]
+        other = medians(found.other.relative)[-1]
         word = "without" if found.skip else "with"
         said.append(
             f"The same weights {word} skips: {from_logarithm(other)} after layer {found.layers}."

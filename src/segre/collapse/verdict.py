@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import ceil, isfinite, log
+from math import ceil, inf, isfinite, log
 
 import numpy as np
 
 from segre.collapse.curves import Curve, Curves
-from segre.collapse.sinks import Sink
+from segre.collapse.sinks import DOMINANT, Sink
 from segre.collapse.variants import FULL, PARTS
 from segre.transformer.drawn import DEVIATION
+from segre.values import counted, from_logarithm
 
 THRESHOLD = 1e-3
 FORESEEN = 5  # times the depth: how far a rate is believed to go on
+FEWEST, SLOWEST, EVEN = 3, 0.99, 0.5  # a rate: layers, largest factor, how far logarithms may vary
 CHANGES = {"gapless": "removing the gap", "window": "a window", "gate": "a gate"}
 
 
@@ -31,7 +33,7 @@ def advice(curves: Curves, threshold: float = THRESHOLD) -> list[str]:
         if curve.sink is not None:
             said.append(_without(curve, curve.sink))
     if all(collapses(curve, threshold) is False for curve in ordered):
-        said.append(f"Nothing collapses within {curves.layers} layers.")
+        said.append(f"Nothing collapses within {counted(curves.layers, 'layer')}.")
     for part in PARTS:
         said += _role(part, curves, threshold)
     for change in CHANGES:
@@ -53,7 +55,7 @@ def _basis(curves: Curves, threshold: float) -> str:
     inputs, weights = curves.inputs, curves.model["weights"]
     caution = "; trained weights may behave differently" if weights == "random" else ""
     return (
-        f"Measured on {inputs['count']} inputs of up to {inputs['length']} tokens "
+        f"Measured on {counted(inputs['count'], 'input')} of up to {inputs['length']} tokens "
         f"({inputs['kind']}), with {weights} weights{caution}. Collapse means a relative residual "
         f"that stays below {threshold:g}."
     )
@@ -78,8 +80,11 @@ def _one(curve: Curve, curves: Curves, threshold: float) -> str:
     if lost is not None:
         before = f"{means[lost - 1]:.3g} after layer {lost - 1}, then " if lost else ""
         return f"{name} cannot be judged: {before}its numbers {_loss(curve)} at layer {lost}."
-    start = f"{means[0]:.3g} before the first layer, {means[-1]:.3g} after layer {last}"
-    return f"{name} does not collapse: {start}{_trend(curve, threshold)}."
+    if curve.past is None:
+        end = f"{means[-1]:.3g} after layer {last}{_trend(curve, threshold)}"
+    else:
+        end = f"{from_logarithm(curve.past[-1])} after layer {last} (the first input)"
+    return f"{name} does not collapse: {means[0]:.3g} before the first layer, {end}."
 
 
 def _past(curve: Curve, curves: Curves) -> str:
@@ -92,7 +97,9 @@ def _past(curve: Curve, curves: Curves) -> str:
             f"({curves.floor:.1e})"
         )
     known = np.flatnonzero(np.isfinite(curve.past))
-    return f", and 1e{curve.past[known[-1]]:.0f} after layer {known[-1]} (the first input)"
+    return (
+        f", and {from_logarithm(curve.past[known[-1]])} after layer {known[-1]} (the first input)"
+    )
 
 
 def _without(curve: Curve, sink: Sink) -> str:
@@ -111,16 +118,29 @@ def _loss(curve: Curve) -> str:
 
 
 def _trend(curve: Curve, threshold: float) -> str:
-    """Whether it falls in the second half of the layers, and what would come of that."""
-    means = curve.mean()
-    last = len(means) - 1
+    """The rate at which it falls in the second half of the layers, and what would come of that.
+
+    There is one if the curve ends at its lowest and all these layers multiply it by about the same
+    factor. The token that dominates is left out, if it is there in all these layers or in none.
+    """
+    values, left = curve.mean(), ""
+    last = len(values) - 1
     middle = last // 2
-    if not 0 < means[-1] < 0.9 * means[middle]:
+    if curve.sink is not None:
+        dominated = curve.values["factor"][middle:] >= DOMINANT
+        if dominated.any() != dominated.all():
+            return ""
+        if dominated.any():
+            values, left = curve.mean("without"), f" ({curve.sink.name} left out)"
+    if last - middle < FEWEST or not 0 < values[-1] <= values.min():
         return ""
-    rate = (means[-1] / means[middle]) ** (1 / (last - middle))
-    said = f", falling by a factor {rate:.2f} per layer"
-    depth = last + log(threshold / means[-1]) / log(rate)
-    if depth > FORESEEN * last:
+    steps = np.diff(np.log(values[middle:]))
+    rate = float(np.exp(steps.mean()))
+    if not rate <= SLOWEST or abs(steps / steps.mean() - 1).max() > EVEN:
+        return ""
+    said = f", falling by a factor of {rate:.2g} per layer in layers {middle + 1} to {last}{left}"
+    depth = last + log(threshold / values[-1]) / log(rate) if threshold else inf
+    if not last < depth <= FORESEEN * last:
         return said
     return f"{said}; at that rate it would collapse after about {ceil(depth)} layers"
 

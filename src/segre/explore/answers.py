@@ -6,12 +6,13 @@ Here their answers are put side by side, and what would take too long is refused
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Any
 
 from segre.certificate import certify
 from segre.collapse.commands import Depth, measure
 from segre.collapse.mechanisms import MechanismStudy
-from segre.collapse.study import Study
+from segre.collapse.study import Study, medians
 from segre.collapse.variants import Variant
 from segre.errors import SegreError, TooLargeError, UnsupportedError
 from segre.explore.designs import Design, design, on_tokens
@@ -153,9 +154,7 @@ def _on(inputs: str) -> str:
 
 
 def _median(relative: Any) -> list[float | None]:
-    from numpy import isfinite, nanmedian
-
-    return [float(x) if isfinite(x) else None for x in nanmedian(relative, axis=0)]
+    return [float(x) if isfinite(x) else None for x in medians(relative)]
 
 
 QUESTIONS = {"known": known, "proof": proof, "certificate": certificate, "curve": curve}

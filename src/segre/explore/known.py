@@ -18,6 +18,7 @@ from segre.finding import GROUPS, Finding
 from segre.geometry.choice import Choice
 from segre.geometry.discrete import Discrete, discrete_of_hybrid
 from segre.geometry.explain import of_transformer
+from segre.geometry.redundancy import formulas
 from segre.report.dimensions import value_in_words
 from segre.sequence.cost import costs_of
 from segre.theorems import apply
@@ -57,7 +58,7 @@ def explained(
     """What is known of the dimension, the discrete symmetries, and what each choice costs."""
     if isinstance(spec, Transformer):
         try:
-            found = of_transformer("", spec, undo)
+            found = of_transformer("", spec, formulas, undo)
         except UnsupportedError as error:
             why = "they need d > 2, t > 1 and heads no wider than d"
             raise unknown(spec, f"the formulas do not cover these sizes ({why})") from error
@@ -103,6 +104,7 @@ def of_finding(found: Finding) -> dict[str, Any]:
         "bound": str(upper),
         "redundant": str(spec.parameters - (upper or 0)),
         "status": _status(found),
+        "label": found.label,
         "known": _known_by(found),
         "how": found.how,
         "notes": list(found.notes),
@@ -127,10 +129,8 @@ def _status(found: Finding) -> str:
 
 def _known_by(found: Finding) -> str:
     """How the dimension is known, in a few words; what is not proved says so."""
-    if found.value is not None and found.theorem is not None:
-        return f"proved by theorem {found.theorem['name']}"
     if found.value is not None:
-        return "proved by computation"
+        return found.proof()
     if found.estimate is not None:
         return "predicted by a formula; neither proved nor a bound"
     if found.lower is not None:

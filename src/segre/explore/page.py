@@ -13,7 +13,7 @@ from segre.errors import SegreError
 from segre.explore.alone.script import script
 from segre.explore.designs import BESIDE, FIRST, families, presets, shown_first
 from segre.explore.stack_controls import FIRST_STACK
-from segre.files import whole_file
+from segre.files import extension, whole_file
 from segre.finding import GROUPS
 from segre.models import Source
 from segre.report.page.embed import embedded, policy
@@ -56,7 +56,7 @@ def static_page(first: Source = FIRST, against: str = BESIDE, *, theorems: str =
 
 def write_static_page(path: Path, first: Source = FIRST, against: str = BESIDE) -> None:
     """Write the static page, whole or not at all."""
-    if path.suffix not in (".html", ".htm"):
+    if extension(path, formats := (".html", ".htm")) not in formats:
         raise SegreError(f"--output {str(path)!r}: a page is written as .html")
     text = static_page(first, against)
     with whole_file(path) as temporary:

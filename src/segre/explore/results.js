@@ -36,7 +36,7 @@ function badge(status, words) {
 
 // How the numbers of a part are known, beside its title.
 function status(id, kind, words) {
-  el(id).replaceChildren(badge(kind.replace(" ", "-"), words));
+  el(id).replaceChildren(badge(kind.replaceAll(" ", "-"), words));
 }
 
 function tr(cells) {
@@ -53,7 +53,8 @@ function button(words, act) {
 }
 
 const SIGNS = { proved: "", bounded: "≤ ", estimated: "≈ " };
-const SHORT = { proved: "proved", bounded: "upper bound", estimated: "predicted" };
+const SHORT = { bounded: "upper bound", estimated: "predicted" };
+const shortly = (one) => SHORT[one.label] ?? one.label; // what is proved says by what
 const EXACT = "exact count";
 // What is known of the counts of symmetries, which the dimension is made of.
 const COUNTED = {
@@ -62,7 +63,6 @@ const COUNTED = {
   estimated: ["estimated", "predicted by a formula, not proved"],
 };
 const REDUNDANT = {
-  proved: ["proved", "proved, like the dimension"],
   bounded: ["bounded", "lower bound: more may be redundant"],
   estimated: ["estimated", "predicted by a formula; neither proved nor a bound"],
 };
@@ -71,16 +71,16 @@ function renderCounts(own, b, name) {
   big("parameters", grouped(own.parameters));
   big("dimension", own.dimension);
   big("redundant", LEAST[own.status] + grouped(own.redundant));
-  el("badge").replaceChildren(badge(own.status, own.known));
+  status("badge", own.label, own.known);
   status("parameters-status", "exact", EXACT);
-  status("redundant-status", ...REDUNDANT[own.status]);
+  status("redundant-status", ...(REDUNDANT[own.label] ?? [own.label, `${own.label}, like the dimension`]));
   for (const id of ["pieces-status", "symmetries-status", "choices-status"]) status(id, ...COUNTED[own.status]);
   status("cost-status", "exact", EXACT);
   el("parameters-beside").textContent = b ? `${name}: ${grouped(b.parameters)}` : "";
-  el("dimension-beside").textContent = b ? `${name}: ${b.dimension} (${SHORT[b.status]})` : "";
+  el("dimension-beside").textContent = b ? `${name}: ${b.dimension} (${shortly(b)})` : "";
   el("redundant-beside").textContent = `${share(own.redundant, own.parameters)} of the parameters` + (b ? `; ${name}: ${LEAST[b.status]}${grouped(b.redundant)} (${share(b.redundant, b.parameters)})` : "");
   el("pinned-parameters").textContent = `${billions(own.parameters)} parameters`;
-  el("pinned-dimension").textContent = `dimension ${SIGNS[own.status]}${billions(own.bound)}, ${SHORT[own.status]}`;
+  el("pinned-dimension").textContent = `dimension ${SIGNS[own.status]}${billions(own.bound)}, ${shortly(own)}`;
 }
 
 // The design has no answer: no number of an earlier one stays.
@@ -120,7 +120,7 @@ function renderProof(own, { prove, download }) {
 function statement(own, theorem) {
   if (!theorem) return [`From below and from above: ${own.how}.`];
   const counts = Object.entries(theorem.symmetries), total = counts.reduce((sum, [, n]) => sum + BigInt(n), 0n);
-  const rests = theorem.trusts.length ? ` It rests on ${theorem.trusts.map((one) => `${one}’s theorem`).join(" and ")}.` : "";
+  const rests = theorem.trusts.length ? ` It rests on ${theorem.trusts.map((one) => (one.includes(" ") ? one : `${one}’s theorem`)).join(" and ")}.` : "";
   const said = [`Theorem ${theorem.name} is about ${theorem.title}: if the hypotheses below hold, the dimension is the number of parameters minus the dimension of the symmetries.${rests}`];
   if (counts.length) said.push(`The symmetries it counts here: ${counts.map(([name, n]) => `${name} ${grouped(n)}`).join(", ")}; together ${grouped(total)}.`);
   if (own.theorem) said.push(`So the dimension is ${grouped(own.parameters)} − ${grouped(total)} = ${grouped(own.bound)}.`);

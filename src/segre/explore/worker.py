@@ -1,7 +1,7 @@
 """A process that answers, and is stopped when an answer takes too long: the page never hangs.
 
-Questions and answers are lines of JSON. `python -m segre.explore.worker` reads them until its input
-ends, so that no process outlives the server.
+Questions and answers are lines of JSON. `python -m segre.explore.worker` reads them, and ends as
+soon as its input does, whatever it is doing, so that no process outlives the server.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ import subprocess
 import sys
 from contextlib import suppress
 from threading import Lock, Thread
-from typing import Any, TextIO
+from typing import Any, NoReturn, TextIO
+
+from segre.sweep.worker import listening
 
 
 class Worker:
@@ -106,16 +108,17 @@ def _exchange(process: subprocess.Popen[str], question: str, text: str, found: l
         found.append(process.stdout.readline())
 
 
-def serve(given: TextIO, written: TextIO) -> None:
-    """Answer questions until there are no more."""
+def serve(written: TextIO) -> NoReturn:
+    """Answer the questions on standard input."""
     from segre.explore.answers import answer
     from segre.json_data import strict_json
 
-    for line in given:
-        question, text = json.loads(line)
+    lines = listening()
+    while True:
+        question, text = json.loads(lines.get())
         written.write(strict_json(answer(question, text)) + "\n")
         written.flush()
 
 
 if __name__ == "__main__":
-    serve(sys.stdin, sys.stdout)
+    serve(sys.stdout)

@@ -133,7 +133,7 @@ class Ball(Operators):
         planes = speed.planes
         cos, sin = np.empty((2, planes, count), dtype=object)
         for j in range(planes):
-            frequency = arb(speed.base) ** (arb(-j) / planes)
+            frequency = _number(speed.base) ** (arb(-j) / planes)
             if speed.blend:
                 a, b = map(_number, speed.blend[j])
                 frequency *= a + b * frequency / arb.pi()
@@ -188,7 +188,7 @@ class Ball(Operators):
             return not exact.det().contains(0)
 
 
-def _number(value: Fraction) -> arb:
+def _number(value: int | Fraction) -> arb:
     return arb(value.numerator) / arb(value.denominator)
 
 
@@ -230,7 +230,7 @@ def _slowed(speed: Frequencies, plane: int) -> arb:
     """What a ramp multiplies the frequency of a plane by."""
     factor, length, fast, slow = map(_number, speed.ramp)
     first, last = (
-        speed.planes * (length / (2 * arb.pi() * turns)).log() / arb(speed.base).log()
+        speed.planes * (length / (2 * arb.pi() * turns)).log() / _number(speed.base).log()
         for turns in (fast, slow)
     )
     first, last = first.max(arb(0)), last.min(arb(2 * speed.planes - 1))

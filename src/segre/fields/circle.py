@@ -14,6 +14,7 @@ from math import gcd, lcm, log, pi
 
 import numpy as np
 import numpy.typing as npt
+from flint import fmpz
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Frequencies:
     e(x) = planes ln(L / (2 pi x)) / ln(base).
     """
 
-    base: int
+    base: int | Fraction
     planes: int
     blend: tuple[tuple[Fraction, Fraction], ...] = ()
     stretch: Fraction = Fraction(1)
@@ -70,19 +71,22 @@ class Frequencies:
 
 @lru_cache(maxsize=256)
 def commensurable(
-    base: int, planes: int, factors: tuple[Fraction, ...] = ()
+    base: int | Fraction, planes: int, factors: tuple[Fraction, ...] = ()
 ) -> tuple[tuple[int, int], ...]:
     """For each angle factor_j base^(-j/planes): its class, and its multiple of the class's unit.
 
-    With base = b^g, b no power, base^(1/planes) has degree m = planes / gcd(planes, g) over Q,
-    and angles j, j' are commensurable if and only if m divides j - j'. Then their quotient is a
-    power of base^(m/planes) = b^(g / gcd(planes, g)), times that of their factors. The unit is the
-    largest number of which all angles of the class are whole multiples.
+    With base = b^g, b no power of a rational number, base^(1/planes) has degree
+    m = planes / gcd(planes, g) over Q, and angles j, j' are commensurable if and only if m divides
+    j - j'. Then their quotient is a power of base^(m/planes) = b^(g / gcd(planes, g)), times that
+    of their factors. The unit is the largest number of which all angles of the class are whole
+    multiples.
 
     >>> commensurable(10_000, 2)  # 1 and 1/100
     ((0, 100), (0, 1))
     >>> commensurable(10, 2)  # 1 and 1/sqrt(10)
     ((0, 1), (1, 1))
+    >>> commensurable(Fraction(9, 4), 2)  # 1 and 2/3
+    ((0, 3), (0, 2))
     >>> commensurable(10_000, 2, (Fraction(1), Fraction(1, 4)))  # 1 and 1/400
     ((0, 400), (0, 1))
     """
@@ -101,11 +105,11 @@ def commensurable(
     return tuple(out)
 
 
-def _perfect_power(base: int) -> tuple[int, int]:
-    """The smallest b and largest g with b^g = base."""
-    for power in range(base.bit_length(), 1, -1):
-        root = round(base ** (1 / power))
-        for candidate in (root - 1, root, root + 1):
-            if candidate > 1 and candidate**power == base:
-                return candidate, power
-    return base, 1
+def _perfect_power(base: int | Fraction) -> tuple[Fraction, int]:
+    """The b and the largest g with b^g = base; b is rational."""
+    above, below = fmpz(base.numerator), fmpz(base.denominator)
+    for power in range(base.numerator.bit_length(), 1, -1):
+        root, under = above.root(power), below.root(power)
+        if root**power == above and under**power == below:
+            return Fraction(int(root), int(under)), power
+    return Fraction(base), 1

@@ -58,7 +58,7 @@ class Echelon:
         size = len(rows) * (self.columns - r)
         if self._free.size < size:  # kept, since asking for fresh pages again is not free
             self._free = np.empty(size)
-        free = self._free[:size].reshape(len(rows), -1) if size else np.empty((len(rows), 0))
+        free = self._free[:size].reshape(len(rows), self.columns - r)
         if self._in_order:
             pivot, free[...] = rows[:, :r], rows[:, r:]
         else:

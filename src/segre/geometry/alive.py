@@ -1,5 +1,6 @@
-"""Real points at which no unit is dead, for networks with relu or a choice of experts.
+"""Which networks are piecewise, and at which real points is no unit of theirs dead?
 
+With relu, a choice of experts, or a norm that gives a sign, different regions have different ranks.
 A unit that is off for every token has no derivatives, and one that is on for every token is linear:
 the rank of the Jacobian falls. So points are tried until every unit is on for some tokens and off
 for others, and every expert is chosen by some and not by others. This only chooses where to look:
@@ -15,12 +16,14 @@ from segre.fields.interface import Array
 from segre.fields.real import Real
 from segre.geometry.real_point import RealPoint
 from segre.network import forward
+from segre.transformer.spec import Transformer
 
 _NEXT = 0x9E3779B9  # so far apart are the seeds of the points that are tried
 _INPUTS = 24  # to look at each point with
 _OFTEN = 4  # as often as this is often enough
 _AT_ONCE = 1 << 22  # numbers
 _POINTS = 1024
+_SAME = 1e-9
 
 
 class _Listening(Real):
@@ -47,6 +50,49 @@ class _Listening(Real):
         counts = of_point.sum(axis=(1, 2)).reshape(self.points, -1)
         tokens = of_point.shape[1] * of_point.shape[2]
         self.rarest.append(np.minimum(counts, tokens - counts))
+
+
+class _Signs(Real):
+    """Floats that notice norms whose outputs are one vector up to its sign."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.squared: Array = np.zeros(())
+        self.found = False
+
+    def mul(self, x: Array, y: Array) -> Array:
+        """The product; remembers what is squared."""
+        self.squared = x if x is y else self.squared
+        return super().mul(x, y)
+
+    def sqrt(self, x: Array) -> Array:
+        """The root of a sum of squares; looks at what is divided by it, over all inputs."""
+        root = super().sqrt(x)
+        out = self.squared / root
+        same = np.ptp(np.abs(out), axis=0) < _SAME
+        self.found |= bool((same & (np.ptp(out, axis=0) > _SAME)).any())
+        return root
+
+
+def piecewise(spec: Architecture) -> tuple[str, ...]:
+    """What makes the function only piecewise analytic; empty if nothing does.
+
+    A norm gives a sign where what it divides, at given weights, lies on a line through zero.
+
+    >>> from segre.models import architecture
+    >>> piecewise(architecture("transformer/d=2/norm=layer/mlp=relu/ff=2/t=2"))
+    ('relu', 'a norm that gives a sign')
+    """
+    why = []
+    if isinstance(spec, Transformer):
+        why += ["relu"] * spec.piecewise_units + ["a choice of experts"] * (spec.experts > 0)
+    elif spec.piecewise:
+        why.append("relu or elu")
+    point, field = RealPoint(spec, 0), _Signs()
+    weights = np.repeat(point.weights[None], _INPUTS, axis=0)
+    with np.errstate(all="ignore"):
+        forward(field, spec, weights, point.inputs(np.arange(_INPUTS)))
+    return (*why, *["a norm that gives a sign"] * field.found)
 
 
 def can_die(spec: Architecture) -> bool:

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from segre.architectures import Architecture
 from segre.errors import UnsupportedError
 from segre.finding import Bound, Finding, Symmetry
 from segre.geometry.closed_form import closed_form
-from segre.geometry.redundancy import counted
+from segre.geometry.redundancy import formulas
 from segre.theorems import Application, apply, nearest
 from segre.transformer.spec import Transformer
 from segre.values import quote
 
 
-def at_any_size(spec: Transformer) -> Finding:
-    """The dimension by a theorem; where none applies, an upper bound and the reason.
+def at_any_size(spec: Transformer, count: Callable[[Transformer], Finding]) -> Finding:
+    """The dimension by a theorem; where none applies, what `count` says, and the reason.
 
     >>> from segre.models import architecture
-    >>> at_any_size(architecture("llama-3-8b")).value
+    >>> at_any_size(architecture("llama-3-8b"), formulas).value
     8016918528
     """
     applied = apply(spec)
     if applied is not None and applied.holds:
         return by_theorem(applied)
-    found = counted(spec)
+    found = count(spec)
     return replace(found, notes=(why_no_theorem(spec, applied), *found.notes))
 
 
@@ -44,15 +45,15 @@ def by_theorem(applied: Application) -> Finding:
     """
     spec, lower = applied.spec, applied.bound
     if isinstance(spec, Transformer):
-        found = counted(spec)
-        if found.upper != lower.value:
+        found = formulas(spec)
+        left = spec.parameters - sum(symmetry.dimension for symmetry in found.symmetries)
+        if left != lower.value:
             raise AssertionError(
                 f"{spec}: theorem {applied.theorem.name} says {lower.value}, the symmetries leave "
-                f"{found.upper}; this is a bug in segre, please report it"
+                f"{left}; this is a bug in segre, please report it"
             )
-        assert found.upper_evidence is not None
-        upper = Bound(lower.value, found.upper_evidence)
-        return Finding.from_bounds(spec, lower, upper, symmetries=found.symmetries)
+        evidence = found.upper_evidence or lower.evidence
+        return Finding.from_bounds(spec, lower, Bound(left, evidence), symmetries=found.symmetries)
     upper = closed_form(spec) if spec.has_closed_form else lower
     symmetries = tuple(
         Symmetry(name, "all layers", count) for name, count in applied.symmetries.items()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from segre.errors import UnsupportedError
 from segre.finding import Findings
 from segre.geometry.at_any_size import at_any_size
-from segre.geometry.redundancy import asked_for
+from segre.geometry.redundancy import asked_for, counted
 from segre.models import Source, architecture, called
 from segre.transformer.choices import Output
 from segre.transformer.spec import Transformer
@@ -31,5 +31,5 @@ def compare(
                 f"spec {quote(str(net))}: dim --compare supports only transformers; use segre "
                 "compare for other designs"
             )
-        found.append(at_any_size(net))
+        found.append(at_any_size(net, counted))
     return Findings(tuple(map(called, specs)), tuple(found))

@@ -14,9 +14,10 @@ from typing import Literal, get_args
 import numpy as np
 
 from segre.architectures import Architecture
-from segre.errors import SegreError, UnluckyError
+from segre.errors import SegreError, UnluckyError, UnsupportedError
 from segre.fields.threads import threads_for
 from segre.finding import Bound, Evidence, Finding
+from segre.geometry.alive import piecewise
 from segre.geometry.at_any_size import at_any_size, by_theorem, proved_by_theorem
 from segre.geometry.balls import BallMinor, ball_minor
 from segre.geometry.closed_form import ambient, closed_form
@@ -39,12 +40,14 @@ from segre.geometry.point import Point
 from segre.geometry.progress import Progress, quiet
 from segre.geometry.rank import JacobianRank, SymmetryRank, jacobian_rank, symmetry_rank
 from segre.geometry.redundancy import asked_for, counted
+from segre.geometry.undefined import undefined_stage
 from segre.geometry.wider import Wider, wider_bound
 from segre.models import Source, architecture
 from segre.spec import Network
 from segre.theorems import apply
 from segre.transformer.choices import Output
 from segre.transformer.spec import Transformer
+from segre.values import quote
 
 Method = Literal["auto", "theorem", "exact", "balls", "closed-form", "count", "estimate"]
 
@@ -144,6 +147,13 @@ def finding_of(proof: Proof, seed: int = 0, *, balls: bool = False) -> Finding:
         )
         if features := suspects(proof.spec):
             notes.append(f"gaps are known to occur with: {features}")
+    regions = piecewise(proof.spec) if isinstance(proof.minor, BallMinor) else ()
+    if regions:
+        notes.append(
+            f"the function is only piecewise analytic ({' and '.join(regions)}): the dimension is "
+            "the largest over its regions; it is reached on an open set of weights, and may be "
+            "smaller in other regions (docs/soundness.md)"
+        )
     found = Finding.from_bounds(
         proof.spec,
         proof.lower,
@@ -152,7 +162,7 @@ def finding_of(proof: Proof, seed: int = 0, *, balls: bool = False) -> Finding:
         notes=tuple(notes),
         seed=seed,
     )
-    return with_defect(found)
+    return with_defect(replace(found, regions=regions))
 
 
 def too_large(spec: Architecture) -> bool:
@@ -164,7 +174,7 @@ def without_computing(spec: Architecture) -> Finding | None:
     """The answer of `auto` for an architecture that is too large: a theorem, or a count."""
     if not too_large(spec):
         return None
-    return at_any_size(spec) if isinstance(spec, Transformer) else _by_theorem(spec)
+    return at_any_size(spec, counted) if isinstance(spec, Transformer) else _by_theorem(spec)
 
 
 def _by_theorem(spec: Architecture) -> Finding | None:
@@ -200,6 +210,11 @@ def prove(
                 point = Point.draw(spec, seed, attempt)
                 found = _prove_at(point, formula, symmetries, balls, memory, progress)
         except UnluckyError:
+            if not attempt and (stage := undefined_stage(spec, seed)) is not None:
+                raise UnsupportedError(
+                    f"spec {quote(str(spec))}: the network is not defined for any weights: its "
+                    f"stage {stage!r} divides 0 by 0"
+                ) from None
             continue
         if best is None or found.lower.value > best.lower.value:
             best = found

@@ -13,12 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from segre.architectures import Architecture
+from segre.errors import UnluckyError
 from segre.fields.interface import Array
 from segre.fields.real import Real
 from segre.finding import Evidence, Finding
 from segre.geometry.memory import DEFAULT_LIMIT, inputs_at_once, require_memory
 from segre.geometry.real_point import RealPoint
 from segre.network import jacobian, stages
+from segre.values import quote
 
 _SMALL_GAP = 1e3
 
@@ -68,11 +70,16 @@ def spectrum(
     else:
         X = rng.standard_normal((count, spec.width_in, spec.t))
     step = inputs_at_once(spec)
-    rows = [
-        jacobian(field, spec, field.constant(weights), field.constant(X[i : i + step]))
-        for i in range(0, count, step)
-    ]
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        rows = [
+            jacobian(field, spec, field.constant(weights), field.constant(X[i : i + step]))
+            for i in range(0, count, step)
+        ]
     matrix = np.concatenate(rows).reshape(-1, P)
+    if not np.isfinite(matrix).all():
+        raise UnluckyError(
+            f"spec {quote(str(spec))}: at random weights and inputs the network has no finite value"
+        )
     values = np.linalg.svd(matrix, compute_uv=False)
     tolerance = float(values[0] * max(matrix.shape) * np.finfo(field.dtype).eps)
     return Spectrum(values, tolerance, count)

@@ -6,7 +6,7 @@ formulas: what appears or goes away is what the choice costs. Nothing is measure
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -94,7 +94,8 @@ def explain(
 ) -> Explanation | SymmetryTable:
     """The symmetries in numbers, and the design choices behind them.
 
-    Symmetries of a transformer are counted by formulas. Symmetries of a stack are counted at a
+    Symmetries of a transformer are counted by formulas or, where no formula is proved and it is
+    small, at a random point. Symmetries of a stack are counted at a
     random point, each with what gradient flow conserves because of it. `output` selects another
     output of a language model: logits or softmax.
 
@@ -115,21 +116,25 @@ def explain(
         return symmetry_table(net, seed, memory=memory, progress=progress)
     if isinstance(net, Hybrid):
         return _of_hybrid(called(spec), net, seed, memory, progress)
-    return of_transformer(called(spec), net)
+    return of_transformer(called(spec), net, counted)
 
 
-def of_transformer(name: str, net: Transformer, undo: bool = True) -> Explanation:
-    """Symmetries are counted by formulas: with every choice and, with `undo`, without it."""
-    found = at_any_size(net)
+def of_transformer(
+    name: str, net: Transformer, count: Callable[[Transformer], Finding], undo: bool = True
+) -> Explanation:
+    """Symmetries are counted, with every choice and, with `undo`, without it."""
+    found = at_any_size(net, count)
     here = _pieces(found)
     choices = []
     for choice, instead, other in _alternatives(net) if undo else ():
-        there = _pieces(counted(other))
+        there = _pieces(count(other))
         change = {group: there[group] - here[group] for group in GROUPS}
         choices.append(Choice(choice, instead, other, change))
     if net.gate == "element":
         found = replace(found, notes=(*found.notes, _MIXTURE))
-    return Explanation(name, found, discrete_symmetries(net), tuple(choices))
+    at_a_point = found.upper_evidence is not None and found.upper_evidence.kind == "symmetries"
+    how = "counted at a random point" if at_a_point else "counted by formulas"
+    return Explanation(name, found, discrete_symmetries(net), tuple(choices), how)
 
 
 def _said(found: Finding) -> tuple[str, ...]:
@@ -137,7 +142,7 @@ def _said(found: Finding) -> tuple[str, ...]:
     if found.value is None:
         known = f"the dimension is between {found.lower:,} and {found.upper:,}"
     else:
-        known = f"the dimension is {found.value:,}, proved"
+        known = f"the dimension is {found.value:,}, {found.proof()}"
     assert found.upper_evidence is not None
     return (f"{known}; upper bound: {found.upper_evidence.statement}", *found.notes)
 

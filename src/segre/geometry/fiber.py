@@ -18,6 +18,7 @@ from segre.geometry.group import GroupElement, random_element
 from segre.geometry.normal_form import Canonical, Difference, canonical, difference
 from segre.geometry.strata import factor, swapped
 from segre.network import LayerWeights
+from segre.shown import Brief
 from segre.weights import Weights
 
 __all__ = ["Connection", "canonical", "connect", "sample"]
@@ -81,7 +82,7 @@ def _swap_sheets(weights: Weights) -> Weights:
 
 
 @dataclass(frozen=True)
-class Connection:
+class Connection(Brief):
     """Whether two sets of weights lie on one generic fiber, and the symmetry between them.
 
     `element` maps the first to the second, up to `residual` (relative, zero if exact). It is None

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from segre.architectures import Architecture
 from segre.geometry.reach import parallel_tokens
+from segre.hybrid.spec import Hybrid
 from segre.spec import Network
 from segre.transformer.spec import Transformer
 
@@ -31,12 +32,22 @@ _OF_STACKS: dict[str, Callable[[Network], bool]] = {
         layer.attention.dv is not None for layer in s.layers
     ),
 }
+_OF_MECHANISMS: dict[str, Callable[[Hybrid], bool]] = {
+    "one token": lambda s: s.t == 1,
+    "layers of width 1": lambda s: min(s.widths) == 1,
+    "keys compressed along the sequence": lambda s: any(x.conv != "none" for x in s.mechanisms),
+    "tokens that see only themselves": lambda s: any(x.alone(s.t) for x in s.mechanisms),
+    "square features": lambda s: any(x.feature == "square" for x in s.mechanisms),
+    "gapless attention": lambda s: any(x.normalise == "centred" for x in s.mechanisms),
+}
 
 
 def suspects(spec: Architecture) -> str:
     """The features of a design with which gaps are known to remain, in words; or nothing."""
     if isinstance(spec, Network) and spec.mechanism.bilinear:
         return ", ".join(name for name, has in _OF_STACKS.items() if has(spec))
+    if isinstance(spec, Hybrid):
+        return ", ".join(name for name, has in _OF_MECHANISMS.items() if has(spec))
     if not isinstance(spec, Transformer):
         return ""
     return ", ".join(name for name, has in _FEATURES.items() if has(spec))

@@ -59,7 +59,7 @@ def _right_divide(algebra: LinearAlgebra, matrix: Array, base: Array) -> Array:
 def random_element(weights: Weights, seed: int = 0) -> GroupElement:
     """A random symmetry of the architecture, well conditioned, in the numbers of `weights`."""
     rng = np.random.default_rng(seed)
-    spec = weights.spec
+    spec = weights.network
 
     def regular(n: int) -> Array:
         if weights.exact:  # unit triangular times unit triangular: integers, determinant 1

@@ -20,6 +20,7 @@ from segre.geometry.effective import Effective, effective
 from segre.geometry.reach import silent
 from segre.geometry.strata import factor
 from segre.network import LayerWeights
+from segre.shown import Brief
 from segre.spec import Network
 from segre.weights import Weights, common_kind
 
@@ -27,7 +28,7 @@ TOLERANCE = 1e-8
 
 
 @dataclass(frozen=True)
-class Canonical:
+class Canonical(Brief):
     """The normal form: named invariants in a fixed order.
 
     For floats, `condition` is the largest condition number of the bases used: invariants are

@@ -114,12 +114,13 @@ class CountedPiece:
 class SymmetryRank:
     """How many independent symmetries there are at a point, piece by piece.
 
-    Each was checked to lie in the kernel of the Jacobian at some inputs. This is a safeguard, not
+    If `checked`, each lies in the kernel of the Jacobian at some inputs. This is a safeguard, not
     part of the proof. `rooted`: all square roots exist mod p at these inputs, and were not drawn.
     """
 
     pieces: tuple[CountedPiece, ...]
     rooted: bool = True
+    checked: bool = True
 
     @property
     def rank(self) -> int:
@@ -136,31 +137,41 @@ class SymmetryRank:
         """The upper bound on the dimension that they give."""
         one = self.rank == 1
         statement = f"{self.rank} {'symmetry' if one else 'independent symmetries'} of "
-        statement += f"{parameters} parameters, {'checked' if one else 'each checked'} to lie in "
-        statement += "the kernel of the Jacobian"
+        statement += f"{parameters} parameters"
+        if self.checked:
+            statement += f", {'checked' if one else 'each checked'} to lie in the kernel of the "
+            statement += "Jacobian"
+        else:
+            statement += "; their rank was computed at a random point"
         return Bound(parameters - self.rank, Evidence("symmetries", statement))
 
 
-def symmetry_rank(point: Point, progress: Progress = quiet) -> SymmetryRank:
-    """The rank of all symmetry generators, each checked to be in the kernel of the Jacobian."""
-    check, rooted = _kernel_check(point)
+def symmetry_rank(
+    point: Point, progress: Progress = quiet, *, checked: bool = True
+) -> SymmetryRank:
+    """The rank of all symmetry generators, each checked to be in the kernel of the Jacobian.
+
+    Not `checked`, it needs no Jacobian, and hence as much time for many tokens as for few.
+    """
+    check, rooted = _kernel_check(point) if checked else (None, True)
     count = _gains_at_once if point.spec.parameters <= FEW_PARAMETERS else _gains
     counted = tuple(
         CountedPiece(own.kind, own.layer, own.head, own.symmetry(gained))
         for own, gained in count(point, check, progress)
         if gained
     )
-    return SymmetryRank(counted, rooted)
+    return SymmetryRank(counted, rooted, checked)
 
 
-def _gains(point: Point, check: Array, progress: Progress) -> Iterator[tuple[Piece, int]]:
+def _gains(point: Point, check: Array | None, progress: Progress) -> Iterator[tuple[Piece, int]]:
     """The pieces, and what each adds to the rank of those before it."""
     space = Echelon(point.spec.parameters, point.field)
     total = sum(1 for _ in pieces(point.spec))
     for done, found in enumerate(generators(point.field, point.spec, point.weights), 1):
         rows = found.rows
-        watched = point.hard_rows.T if found.piece.hard else check
-        _require_in_kernel(point, [found.piece], [len(rows)], rows, watched)
+        if check is not None:
+            watched = point.hard_rows.T if found.piece.hard else check
+            _require_in_kernel(point, [found.piece], [len(rows)], rows, watched)
         gained = sum(
             space.add(rows[start : start + _ROWS_AT_ONCE])
             for start in range(0, len(rows), _ROWS_AT_ONCE)
@@ -169,7 +180,9 @@ def _gains(point: Point, check: Array, progress: Progress) -> Iterator[tuple[Pie
         progress("checking symmetries", done, total)
 
 
-def _gains_at_once(point: Point, check: Array, progress: Progress) -> Iterator[tuple[Piece, int]]:
+def _gains_at_once(
+    point: Point, check: Array | None, progress: Progress
+) -> Iterator[tuple[Piece, int]]:
     """The same in one elimination, which is faster for small networks."""
     every = list(pieces(point.spec))
     if not every:
@@ -178,10 +191,11 @@ def _gains_at_once(point: Point, check: Array, progress: Progress) -> Iterator[t
     built = [piece.build(weights) for piece in every]
     rows = point.field.reduce(np.concatenate(built))
     ends = np.cumsum([len(own) for own in built]).tolist()
-    soft = np.repeat([not piece.hard for piece in every], [len(own) for own in built])
-    _require_in_kernel(point, every, ends, rows * soft[:, None], check)
-    if not soft.all():
-        _require_in_kernel(point, every, ends, rows * ~soft[:, None], point.hard_rows.T)
+    if check is not None:
+        soft = np.repeat([not piece.hard for piece in every], [len(own) for own in built])
+        _require_in_kernel(point, every, ends, rows * soft[:, None], check)
+        if not soft.all():
+            _require_in_kernel(point, every, ends, rows * ~soft[:, None], point.hard_rows.T)
     new = new_rows(rows, point.field)
     gained = np.diff(np.searchsorted(new, ends), prepend=0).tolist()
     yield from zip(every, gained, strict=True)

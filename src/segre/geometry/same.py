@@ -51,7 +51,7 @@ def same_function(
             "the networks cannot be compared: one is a polynomial network, the other has attention"
         )
     for what, a, b in (
-        ("kind of attention", one.spec.score, two.spec.score),
+        ("kind of attention", one.network.score, two.network.score),
         ("tokens t", one.spec.t, two.spec.t),
         ("input width", one.spec.widths[0], two.spec.widths[0]),
         ("output width", one.spec.widths[-1], two.spec.widths[-1]),

@@ -97,6 +97,7 @@ class SampleCount(Tabular):
             "digest": self.spec.digest,
             "samples": self.value,
             "status": self.status,
+            "proved_by": self.dimension.proved_by if self.status == "proved" else None,
             "lower": self.lower,
             "upper": self.upper,
             "naive": self.naive,

@@ -125,7 +125,7 @@ class FiberCurve:
 
 def fiber_curve(weights: Weights, steps: int = 241) -> FiberCurve:
     """Turn the first head by G(s) = rotation(s) diag(e^u, e^-u), u = 0.6 sin 2s: a closed curve."""
-    spec = weights.spec
+    spec = weights.network
     if spec.layers[0].attention.a < 2:
         raise SegreError(
             f"spec {str(spec)!r}: the curve rotates a query-key basis, which needs a >= 2"

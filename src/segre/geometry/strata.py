@@ -8,7 +8,7 @@ so (docs/geometry.md has the proofs), for d >= 2 and d' >= 2 or a >= 2:
   the swapped pair (u k^T, w q^T);
 - singular are the zero function, rank A < a where a < d, and rank V = rank A = 1: two sheets cross,
   or, if w is parallel to k, the sheet folds;
-- on the boundary (of the real points of the Zariski closure) are the folds.
+- on the boundary (of the real points of the Zariski closure) are the folds and the zero function.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from segre.fields.interface import Array
 from segre.fields.linear import Floats, LinearAlgebra, Rationals
 from segre.finding import Status, Unbounded
 from segre.geometry.closed_form import closed_form
-from segre.geometry.coefficients import coefficient_tensor, tangent_vectors
+from segre.geometry.coefficients import tangent_vectors
 from segre.spec import Network
 
 Reason = Literal["zero function", "rank drop of A", "crossing sheets", "fold"]
@@ -130,7 +130,7 @@ def classify(V: Array, A: Array, a: int, weights: tuple[Array, Array] | None = N
         rank_A=rank_A,
         singular=bool(reasons),
         reasons=tuple(reasons),
-        boundary=fold and d > 1,
+        boundary=(fold or zero) and d > 1,
         fiber=_components(zero, one_one and not fold, d),
         dimension=closed_form(spec).value,
         tangent=algebra.rank(span[0]),
@@ -156,27 +156,6 @@ def swapped(algebra: LinearAlgebra, V: Array, A: Array) -> tuple[Array, Array]:
     """The other pair with the same function: V = u w^T, A = k q^T gives (u k^T, w q^T)."""
     (u, w), (k, q) = _rank_one(algebra, V), _rank_one(algebra, A)
     return np.outer(u, k), np.outer(w, q)
-
-
-def unreachable_neighbour(V: Array, A: Array, epsilon: float) -> Array:
-    """Near a fold: coefficients of a function of the Zariski closure that no real weights reach.
-
-    At V = u w^T, A = k q^T with k = c w the quadratic part is c w^2. With e orthogonal to w,
-    c (w + i epsilon e)(w - i epsilon e) = c (w^2 + epsilon^2 e^2) is real, a product of complex
-    linear forms, and definite on the plane of w and e: not a product of real ones.
-    """
-    algebra, V, A = _checked(V, A, 1)
-    (u, w), (k, q) = _rank_one(algebra, V), _rank_one(algebra, A)
-    if algebra.rank(np.stack([w, k])) != 1:
-        raise SegreError(
-            "not a fold: w and k are not parallel, so real weights reach all functions nearby"
-        )
-    w, k = w.astype(float), k.astype(float)
-    e = np.linalg.svd(w[None])[2][1] * np.linalg.norm(w)
-    c = (w @ k) / (w @ w)
-    complex_V = np.outer(u.astype(float), w + 1j * epsilon * e)
-    complex_A = np.outer(c * (w - 1j * epsilon * e), q.astype(float))
-    return np.asarray(coefficient_tensor(complex_V, complex_A).real)
 
 
 def _checked(V: Array, A: Array, a: int) -> tuple[LinearAlgebra, Array, Array]:

@@ -29,7 +29,8 @@ class Finding:
     size: float  # in the unit of the measure
     weight: float  # findings are ranked by it, the largest first
     typical: float | None = None  # the median, of the same quantity, in this model
-    depth: int | None = None  # after so many layers
+    depth: int | None = None  # after so many layers: where it is most extreme
+    start: int | None = None  # the first depth at which it is there, where it has a course
     layer: int | None = None  # from 1
     heads: tuple[tuple[int, int], ...] = ()  # (layer, head), from 1
     token: int | None = None  # from 0
@@ -91,13 +92,13 @@ def listed(numbers: Sequence[int], most: int = 6) -> str:
     return ", ".join(words[:most]) + (f" and {more} more" if more > 0 else "")
 
 
-def layers_in_words(numbers: Sequence[int]) -> str:
-    """Layers, in order.
+def numbered(what: str, numbers: Sequence[int]) -> str:
+    """Layers or depths, in order.
 
-    >>> layers_in_words([4]), layers_in_words([3, 2, 7])
-    ('layer 4', 'layers 2–3, 7')
+    >>> numbered("layer", [4]), numbered("depth", [3, 2, 7])
+    ('layer 4', 'depths 2–3, 7')
     """
-    return f"layer{'s' * (len(numbers) > 1)} {listed(sorted(numbers))}"
+    return f"{what}{'s' * (len(numbers) > 1)} {listed(sorted(numbers))}"
 
 
 def spoken(recorded: Recorded, token: int) -> str:

@@ -134,7 +134,7 @@ class Config:
 
     def ending(self) -> Values:
         """The output of the model, as its class has it."""
-        family, name = self.family, self._class()
+        family, name = self.family, self.class_name()
         tied = self.flag("tie_word_embeddings") if "vocab_size" in family.defaults else False
         for found in family.label_classes:
             if name == found.name:
@@ -170,7 +170,7 @@ class Config:
         single = self.given.get("problem_type") in (None, "single_label_classification")
         return {"output": "softmax" if single and self.labels() > 1 else "logits"}
 
-    def _class(self) -> str:
+    def class_name(self) -> str:
         """The class that the config names; by default the first with a head."""
         family = self.family
         labelled = tuple(found.name for found in family.label_classes)

@@ -140,7 +140,7 @@ FAMILY = Family(
     model_type="deepseek_v3",
     base_class="DeepseekV3Model",
     head_classes=("DeepseekV3ForCausalLM",),
-    label_classes=decoder_labels("DeepseekV3"),
+    label_classes=decoder_labels("DeepseekV3")[:2],
     defaults={
         **llama.DEFAULTS,
         "vocab_size": 129280,

@@ -1,11 +1,15 @@
-"""DINOv2: a ViT with layer scale (sublayer outputs times a vector), without its classifier."""
+"""DINOv2: a ViT with layer scale (sublayer outputs times a vector), plain or gated MLPs.
+
+The class with its classifier is not read.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import isqrt
 
 from segre.errors import SpecError
-from segre.models import vit
+from segre.models import llama, vit
 from segre.models.config import Config
 from segre.models.family import Family, Names, Stored, Values, fourfold, linear, norm
 from segre.transformer.spec import Transformer
@@ -15,21 +19,33 @@ def _read(config: Config) -> Values:
     if len({*vit.sides(config, "image_size")}) > 1:  # the library interpolates their positions
         raise SpecError("image_size: the sides differ; allowed: equal sides")
     out = vit.blocks(config)
-    ff = out["d"] * config.count("mlp_ratio")
-    return {**out, "ff": ff, "masked": config.flag("use_mask_token")}
+    out["ff"] = out["d"] * config.count("mlp_ratio")
+    if config.flag("use_swiglu_ffn"):  # the library passes hidden_act over
+        out |= {"mlp": "swiglu", "ff": _gated(out["ff"])}
+    return {**out, "masked": config.flag("use_mask_token")}
+
+
+def _gated(ff: int) -> int:
+    """Units of a gated MLP with about as many weights: two thirds, rounded up to eights."""
+    return (2 * ff // 3 + 7) // 8 * 8
 
 
 def _write(spec: Transformer) -> Values:
     side = isqrt(spec.t - 1)
     if side**2 != spec.t - 1:
         raise SpecError(f"t: {spec.t} is not a class token and a square of patches")
-    if spec.ff % spec.d:
+    gated = spec.mlp == "swiglu"
+    if not gated and spec.ff % spec.d:
         raise SpecError(f"ff: {spec.ff} is not a multiple of d={spec.d}; allowed: multiples")
-    out = vit.write(spec)
+    ratio = spec.ff // spec.d
+    if gated:  # the largest that is not too large; `to_config` reads it back
+        ratio = max(1, (3 * spec.ff + 2) // (2 * spec.d))
+    out = vit.write(replace(spec, mlp="gelu") if gated else spec)
     del out["intermediate_size"]
     return {
         **out,
-        "mlp_ratio": spec.ff // spec.d,
+        "mlp_ratio": ratio,
+        "use_swiglu_ffn": gated,
         "use_mask_token": spec.masked,
         "image_size": side,
     }
@@ -50,10 +66,21 @@ def _tensors(spec: Transformer, part: str, config: Config) -> Names:
         **vit.attention(f"{at}.attention"),
         f"{at}.layer_scale1.lambda1": Stored(("scale1",), lies=(spec.d,)),
         **norm(f"{at}.norm2", "norm2"),
-        **linear(f"{at}.mlp.fc1", "up"),
-        **linear(f"{at}.mlp.fc2", "down"),
+        **(llama.gated(f"{at}.mlp") if spec.gated else _plain(f"{at}.mlp")),
         f"{at}.layer_scale2.lambda1": Stored(("scale2",), lies=(spec.d,)),
     }
+
+
+def _plain(at: str) -> Names:
+    return {**linear(f"{at}.fc1", "up"), **linear(f"{at}.fc2", "down")}
+
+
+def _fused(spec: Transformer, part: str, _config: Config) -> Names:
+    """Gated MLPs as files have them."""
+    if part in ("embed", "head") or not spec.gated:
+        return {}
+    at = f"dinov2.encoder.layer.{int(part) - 1}.mlp"
+    return {**linear(f"{at}.weights_in", "gate", "up"), **linear(f"{at}.weights_out", "down")}
 
 
 def _preset(layers: int, width: int, heads: int) -> Values:
@@ -76,11 +103,13 @@ FAMILY = Family(
         "patch_size": 14,
         "num_channels": 3,
         "use_mask_token": True,
+        "use_swiglu_ffn": False,
     },
     read=_read,
     write=_write,
     prefix="dinov2.",
     tensors=_tensors,
+    stacked=_fused,
     choices={**vit.CHOICES, "layerscale": True, "masked": True},
     rest=fourfold,
     presets={
@@ -92,5 +121,5 @@ FAMILY = Family(
         *("layerscale_value", "drop_path_rate", "apply_layernorm", "reshape_hidden_states"),
         *("out_features", "out_indices", "stage_names"),  # of its use as a backbone
     ),
-    only={"is_causal": (False,), "qkv_bias": (True,), "use_swiglu_ffn": (False,)},
+    only={"is_causal": (False,), "qkv_bias": (True,)},
 )

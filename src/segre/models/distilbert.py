@@ -7,7 +7,17 @@ from fractions import Fraction
 from segre.models import bert
 from segre.models.activations import UNITS, activation
 from segre.models.config import Config
-from segre.models.family import Family, Labelled, Names, Stored, Values, fourfold, linear, norm
+from segre.models.family import (
+    Family,
+    Labelled,
+    Names,
+    Stored,
+    Values,
+    answers,
+    fourfold,
+    linear,
+    norm,
+)
 from segre.transformer.spec import Transformer
 
 EPS = Fraction(1, 10**12)  # of all norms, whatever a config says
@@ -80,7 +90,10 @@ FAMILY = Family(
     model_type="distilbert",
     base_class="DistilBertModel",
     head_classes=("DistilBertForMaskedLM",),
-    label_classes=(Labelled("DistilBertForTokenClassification", "classifier", "all"),),
+    label_classes=(
+        Labelled("DistilBertForTokenClassification", "classifier", "all"),
+        answers("DistilBert"),
+    ),
     defaults={
         "vocab_size": 30522,
         "max_position_embeddings": 512,

@@ -5,7 +5,17 @@ from __future__ import annotations
 from segre.errors import SpecError
 from segre.models import bert
 from segre.models.config import Config
-from segre.models.family import Family, Labelled, Names, Stored, Values, fourfold, linear, norm
+from segre.models.family import (
+    Family,
+    Labelled,
+    Names,
+    Stored,
+    Values,
+    answers,
+    fourfold,
+    linear,
+    norm,
+)
 from segre.transformer.spec import Transformer
 
 
@@ -53,6 +63,7 @@ FAMILY = Family(
     head_classes=(_GENERATOR, "ElectraForCausalLM"),
     label_classes=(
         Labelled("ElectraForTokenClassification", "classifier", "all"),
+        answers("Electra"),
         Labelled(
             "ElectraForSequenceClassification",
             "classifier.out_proj",

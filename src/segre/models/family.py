@@ -7,7 +7,7 @@ lists them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +41,16 @@ class Stored:
     shape: tuple[int, ...] = ()  # of a constant that is no weight of the spec
 
 
+# What classes may have instead of the prefix of their family: nothing (the class without a head),
+# that of question answering, those of language models within models of images and text.
+BEFORE = ("", "transformer.", "language_model.", "language_model.model.", "model.language_model.")
+# What such models have beside the language model, in files.
+BESIDE = tuple(
+    f"{at}{name}"
+    for at in ("", "model.")
+    for name in ("vision_tower.", "vision_model.", "visual.", "multi_modal_projector.")
+)
+
 Names = dict[str, Stored]  # by name of the tensor in the files
 
 
@@ -66,19 +76,26 @@ class Labelled:
         return {**out, "transform": self.transform, "headnorm": self.headnorm}
 
 
+def answers(name: str, at: str = "qa_outputs", *, transform: bool = False) -> Labelled:
+    """Two logits of every token: that an answer begins there, and that it ends there."""
+    return Labelled(f"{name}ForQuestionAnswering", at, "all", transform=transform, count=2)
+
+
 def decoder_labels(name: str, at: str = "score") -> tuple[Labelled, ...]:
-    """Labels of the last token, without biases, and labels of all tokens."""
+    """Labels of the last token, without biases, labels of all tokens, and answers."""
     return (
         Labelled(f"{name}ForSequenceClassification", "score", "last", outbias=False),
         Labelled(f"{name}ForTokenClassification", at, "all"),
+        answers(name),
     )
 
 
 def encoder_labels(name: str) -> tuple[Labelled, ...]:
-    """Labels of the pooled token, and labels of all tokens."""
+    """Labels of the pooled token, labels of all tokens, and answers."""
     return (
         Labelled(f"{name}ForSequenceClassification", "classifier", "first", pooler=True),
         Labelled(f"{name}ForTokenClassification", "classifier", "all"),
+        answers(name),
     )
 
 
@@ -109,7 +126,6 @@ class Family:
     related: int | None = None  # how many; None: as many as the config has labels
     pooler: bool = False  # the class without a head has a pooler
     defaults: Values  # what the library's config class has where a config is silent
-    needs: Values = field(default_factory=dict)  # without which its config is refused
     also: tuple[str, ...] = ()  # other names that the library has for keys
     only: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # values that specs can say
     read: Callable[[Config], Values]  # the keys of a spec that a config gives
@@ -173,12 +189,25 @@ class Family:
             f"transform={show(spec.transform)}"
         )
 
+    def names(self, file: str) -> Iterator[str]:
+        """The names of a tensor in files of different classes and versions, newest first."""
+        yield file
+        bare = file.removeprefix(self.prefix)
+        for before in BEFORE:
+            yield before + bare
+        for now, then in self.old_names:
+            if bare.endswith(now):
+                older = bare.removesuffix(now) + then
+                yield self.prefix + older
+                yield older
+
     def stored(self, spec: Transformer, part: str, config: Config) -> Names:
         """Where the tensors of a part lie, including those that read labels."""
         every = self.tensors(spec, part, config)
         if part != "head" or not spec.labels:
             return every
-        found = self.labelled(spec)
+        named = [found for found in self.label_classes if found.name == config.class_name()]
+        found = named[0] if named else self.labelled(spec)
         own = linear(found.at, "U") | (linear(found.pooled_at, "pool") if found.pooled_at else {})
         own |= linear(found.dense_at, "T") if found.dense_at else {}
         names = {name for how in own.values() for name in how.names}

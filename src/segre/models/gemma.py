@@ -17,7 +17,7 @@ def _read(config: Config) -> Values:
     config.count("num_key_value_heads")  # here null is not allowed
     out = llama.decoder(config, gates=_GATES)
     listed(config, out["layers"])  # the library passes the list over
-    return {**out, "bias": "attn" if config.flag("attention_bias") else "none"}
+    return {**out, **llama.attention_biases(config)}
 
 
 def _write(spec: Transformer) -> Values:
@@ -41,7 +41,7 @@ FAMILY = Family(
     model_type="gemma",
     base_class="GemmaModel",
     head_classes=("GemmaForCausalLM",),
-    label_classes=decoder_labels("Gemma"),
+    label_classes=decoder_labels("Gemma")[:2],
     defaults={
         **llama.DEFAULTS,
         "vocab_size": 256000,

@@ -87,7 +87,7 @@ FAMILY = Family(
     model_type="gemma2",
     base_class="Gemma2Model",
     head_classes=("Gemma2ForCausalLM",),
-    label_classes=decoder_labels("Gemma2"),
+    label_classes=decoder_labels("Gemma2")[:2],
     defaults={
         **llama.DEFAULTS,
         "vocab_size": 256000,

@@ -20,9 +20,8 @@ def _read(config: Config) -> Values:
     layers, every = out["layers"], config.count("sliding_window_pattern")
     out["window"] = chosen(config, layers, window(config), lambda i: (i + 1) % every > 0)
     out |= rotations(config, out["window"], out["t"], THETAS, rescaled=(FULL,))
-    bias = "attn" if config.flag("attention_bias") else "none"
     out |= gemma2.scales(config, gemma2.words(out))
-    return {**out, "cap": 0, "bias": bias}  # the library passes a cap of the scores over
+    return {**out, **llama.attention_biases(config), "cap": 0}  # the library passes a cap over
 
 
 def _context(config: Config) -> Values:

@@ -36,7 +36,7 @@ def _read(config: Config) -> Values:
     return {
         **experts.all_routed(config, out),
         "window": chosen(config, out["layers"], window(config), lambda i: i % 2 == 0),
-        "bias": "attn" if config.flag("attention_bias") else "none",
+        **llama.attention_biases(config),
         "mlp": "clamped",  # the library passes hidden_act over
         "limit": config.cap("swiglu_limit"),
     }
@@ -109,7 +109,7 @@ FAMILY = Family(
     model_type="gpt_oss",
     base_class="GptOssModel",
     head_classes=("GptOssForCausalLM",),
-    label_classes=decoder_labels("GptOss"),
+    label_classes=decoder_labels("GptOss")[:2],
     defaults={
         **llama.DEFAULTS,
         "vocab_size": 201088,

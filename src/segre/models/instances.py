@@ -146,8 +146,6 @@ PROVED = {
     "minimax/d=4/layers=2/heads=2/kv=1/eps=1e-5/experts=3/eff=2/vocab=11/"
     "attn=lightning,softmax": 366,
     "qwen3-moe/d=4/heads=2/kv=1/eps=1e-5/experts=3/active=2/eff=2/vocab=11": 199,
-    "qwen3-next/d=4/heads=2/kv=1/head=4/dv=2/rotary=2/eps=1e-5/experts=3/active=2/eff=2/"
-    "vocab=11": 269,
     "gemma/d=4/heads=2/ff=3/eps=1e-5/vocab=11": 133,
     "gemma/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=11": 123,
     "smollm3/d=4/layers=2/heads=2/kv=1/ff=3/eps=1e-5/base=10000,0/vocab=11": 196,

@@ -8,6 +8,7 @@ from typing import Any
 from segre.models.config import Config
 from segre.models.rope import rope_base, rope_config, rope_of_kind, rope_rescale
 from segre.models.windows import FULL, SLIDING
+from segre.transformer.by_layer import Base
 from segre.transformer.spec import Transformer
 
 # By kind of layers: the key in which older configs have the base, and the base without one.
@@ -22,7 +23,7 @@ def rotations(
     `rescaled` are the kinds to which the key `rope_scaling` of older configs applies.
     """
 
-    def way(kind: str) -> tuple[int, str]:
+    def way(kind: str) -> tuple[Base, str]:
         key, theta = thetas[kind]
         scaling = config.given.get("rope_scaling") if kind in rescaled else None
         own = rope_of_kind(config.given, kind, config.given.get(key, theta), scaling)
@@ -39,6 +40,6 @@ def written_rotations(spec: Transformer, types: list[str], thetas: Thetas) -> di
     for kind, (_, theta) in thetas.items():
         first = next((i for i, own in enumerate(types, 1) if own == kind), None)
         way = spec.at(first or 1)
-        assert isinstance(way.base, int)
+        assert not isinstance(way.base, tuple)
         rope[kind] = rope_config(way.base, way.rescaling) if first else rope_config(theta, None)
     return rope

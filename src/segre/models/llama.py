@@ -85,6 +85,11 @@ def biases(config: Config) -> Values:
     return {"bias": names.get((attention, mlp), "none")}
 
 
+def attention_biases(config: Config) -> Values:
+    """Biases of attention, in families whose MLPs have none."""
+    return {"bias": "attn" if config.flag("attention_bias") else "none"}
+
+
 def write_biases(spec: Transformer) -> Values:
     """The inverse of `biases`; keys are left out if the library has no biases."""
     found = {"attention_bias": spec.output_bias, "mlp_bias": spec.mlp_bias}
@@ -94,7 +99,7 @@ def write_biases(spec: Transformer) -> Values:
 def written_rotary(spec: Transformer, layer: int = 1) -> Values:
     """The inverse of `rotary` for one layer; other layers may differ."""
     first = spec.at(layer)
-    assert isinstance(first.base, int)
+    assert not isinstance(first.base, tuple)
     return {
         "max_position_embeddings": spec.t,
         "rope_parameters": rope_config(first.base, first.rescaling),

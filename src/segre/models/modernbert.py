@@ -8,7 +8,17 @@ from __future__ import annotations
 from segre.errors import SpecError
 from segre.models.activations import GATES, activation
 from segre.models.config import Config
-from segre.models.family import Family, Labelled, Names, Values, linear, norm, table, written_sizes
+from segre.models.family import (
+    Family,
+    Labelled,
+    Names,
+    Values,
+    answers,
+    linear,
+    norm,
+    table,
+    written_sizes,
+)
 from segre.models.kinds import rotations, written_rotations
 from segre.models.windows import FULL, SLIDING, chosen, kinds
 from segre.transformer.spec import Transformer
@@ -112,6 +122,7 @@ FAMILY = Family(
     label_classes=(
         Labelled("ModernBertForSequenceClassification", "classifier", "first", transform=True),
         Labelled("ModernBertForTokenClassification", "classifier", "all", transform=True),
+        answers("ModernBert", "classifier", transform=True),
     ),
     defaults={
         "vocab_size": 50368,

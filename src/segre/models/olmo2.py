@@ -14,7 +14,7 @@ from segre.transformer.spec import Transformer
 def _read(config: Config) -> Values:
     out = llama.decoder(config)
     listed(config, out["layers"])  # the library passes the list over
-    return {**out, "bias": "attn" if config.flag("attention_bias") else "none"}
+    return {**out, **llama.attention_biases(config)}
 
 
 def _write(spec: Transformer) -> Values:

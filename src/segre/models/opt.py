@@ -15,6 +15,7 @@ from segre.models.family import (
     Names,
     Stored,
     Values,
+    answers,
     fourfold,
     linear,
     norm,
@@ -38,11 +39,6 @@ def _read(config: Config) -> Values:
             f"word_embed_proj_dim: {narrow} is wider than the stream; allowed: at most {d}"
         )
     biased, gain = config.flag("enable_bias"), config.flag("layer_norm_elementwise_affine")
-    if gain and not biased:
-        raise SpecError(
-            "enable_bias: norms with biases in a model without them cannot be expressed in a spec; "
-            "allowed: true, or false with layer_norm_elementwise_affine=false"
-        )
     before = config.flag("do_layer_norm_before")
     return {
         **config.common(d),
@@ -51,7 +47,7 @@ def _read(config: Config) -> Values:
         "mlp": config.named("activation_function", UNITS),
         "eps": EPS,
         "gain": gain,
-        "bias": "all" if biased else "none",
+        "bias": "all" if biased else "norm" if gain else "none",
         "place": "pre" if before else "post",
         "final": before and not config.flag("_remove_final_layer_norm"),
         **({"embed": narrow, "project": True} if narrow < d else {}),
@@ -128,7 +124,10 @@ FAMILY = Family(
     model_type="opt",
     base_class="OPTModel",
     head_classes=("OPTForCausalLM",),
-    label_classes=(Labelled("OPTForSequenceClassification", "score", "last", outbias=False),),
+    label_classes=(
+        Labelled("OPTForSequenceClassification", "score", "last", outbias=False),
+        answers("OPT"),
+    ),
     defaults={
         "vocab_size": 50272,
         "hidden_size": 768,

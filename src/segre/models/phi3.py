@@ -106,7 +106,7 @@ FAMILY = Family(
     model_type="phi3",
     base_class="Phi3Model",
     head_classes=("Phi3ForCausalLM",),
-    label_classes=decoder_labels("Phi3"),
+    label_classes=decoder_labels("Phi3")[:2],
     defaults={
         **llama.DEFAULTS,
         "vocab_size": 32064,

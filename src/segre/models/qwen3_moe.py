@@ -1,4 +1,4 @@
-"""Qwen3-MoE: a qwen3 with routed experts, in all layers or after the first dense ones."""
+"""Qwen3-MoE: a qwen3 with routed experts, in all layers or in some."""
 
 from __future__ import annotations
 
@@ -16,21 +16,20 @@ from segre.values import quote
 
 
 def _read(config: Config) -> Values:
-    out = llama.decoder(config)
-    out["bias"] = "attn" if config.flag("attention_bias") else "none"
+    out = llama.decoder(config) | llama.attention_biases(config)
     out["window"] = [window(config) if config.flag("use_sliding_window") else 0]
-    return routing(config, out)
+    return _routing(config, out)
 
 
-def routing(config: Config, out: Values) -> Values:
-    """A decoder whose MLPs are experts, all of them or those after the first dense layers."""
+def _routing(config: Config, out: Values) -> Values:
+    """A decoder whose MLPs are experts, all of them or some."""
     count = config.count("num_experts", "num_local_experts", smallest=0)
-    dense = _dense(config, out["layers"]) if count else out["layers"]
-    if dense == out["layers"]:
+    dense = _dense(config, out["layers"])
+    if not count or all(dense):
         return {**out, "experts": 0}
     return {
         **out,
-        "ff": out["ff"] if dense else 0,
+        "ff": out["ff"] if any(dense) else 0,
         "experts": count,
         "active": config.count("num_experts_per_tok", largest=count),
         "eff": config.count("moe_intermediate_size"),
@@ -39,21 +38,13 @@ def routing(config: Config, out: Values) -> Values:
     }
 
 
-def _dense(config: Config, layers: int) -> int:
-    """How many layers come before those with experts."""
+def _dense(config: Config, layers: int) -> list[int]:
+    """Which layers have no experts: 1 or 0."""
     step = config.count("decoder_sparse_step")
     key, plain = config.get("mlp_only_layers")
     if plain is not None and not (isinstance(plain, list) and all(type(i) is int for i in plain)):
         raise SpecError(f"{key}: {quote(str(plain))}; allowed: a list of layers, from 0")
-    sparse = [(i + 1) % step == 0 and i not in (plain or ()) for i in range(layers)]
-    first = sparse.index(True) if any(sparse) else layers
-    if not all(sparse[first:]):
-        key = "decoder_sparse_step" if step > 1 else key
-        raise SpecError(
-            f"{key}: dense layers after layers with experts cannot be expressed in a spec; "
-            "allowed: dense layers first"
-        )
-    return first
+    return [int((i + 1) % step > 0 or i in (plain or ())) for i in range(layers)]
 
 
 def _write(spec: Transformer) -> Values:
@@ -62,18 +53,18 @@ def _write(spec: Transformer) -> Values:
         "use_sliding_window": bool(spec.window),
         "sliding_window": max(spec.window, default=0) or None,
         "attention_bias": spec.output_bias,
-        **written_routing(spec),
+        **_written_routing(spec),
     }
 
 
-def written_routing(spec: Transformer) -> Values:
-    """The inverse of `routing`."""
+def _written_routing(spec: Transformer) -> Values:
+    """The inverse of `_routing`."""
     out: Values = {"num_experts": spec.experts}
     if spec.experts:
         out |= {
             "num_experts_per_tok": spec.active,
             "moe_intermediate_size": spec.eff,
-            "mlp_only_layers": list(range(spec.dense)),
+            "mlp_only_layers": [i for i in range(spec.layers) if not routed(spec, i + 1)],
             "norm_topk_prob": spec.router == "softmax",
         }
     return out

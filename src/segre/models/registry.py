@@ -37,7 +37,6 @@ from segre.models import (
     qwen2,
     qwen3,
     qwen3_moe,
-    qwen3_next,
     roberta,
     smollm3,
     vit,
@@ -69,7 +68,6 @@ _MODULES = (
     qwen2,
     qwen3,
     qwen3_moe,
-    qwen3_next,
     gemma,
     gemma2,
     gemma3_text,
@@ -95,6 +93,11 @@ def family_of(config: Mapping[str, Any]) -> Family:
         return MODULES[given]
     if "model_type" not in config:
         raise SpecError(f"model_type is missing; allowed: {', '.join(MODEL_TYPES)}")
+    if isinstance(config.get("text_config"), Mapping) and given not in MODEL_TYPES:
+        raise SpecError(
+            f"model_type: {quote(str(given))} has a language model inside, which is read if "
+            "config.json is what is here in text_config"
+        )
     return MODEL_TYPES[choice("model_type", config["model_type"], tuple(MODEL_TYPES))]
 
 

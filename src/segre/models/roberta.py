@@ -8,7 +8,17 @@ from typing import Any
 from segre.errors import SpecError
 from segre.models import bert
 from segre.models.config import Config
-from segre.models.family import Family, Labelled, Names, Stored, Values, fourfold, linear, norm
+from segre.models.family import (
+    Family,
+    Labelled,
+    Names,
+    Stored,
+    Values,
+    answers,
+    fourfold,
+    linear,
+    norm,
+)
 from segre.transformer.spec import Transformer
 
 BIAS, UNTIED_BIAS = "lm_head.bias", "lm_head.decoder.bias"
@@ -74,6 +84,7 @@ def family(model_type: str, name: str, vocab: int, presets: Mapping[str, Values]
                 pooled_at="classifier.dense",
             ),
             Labelled(f"{name}ForTokenClassification", "classifier", "all"),
+            answers(name),
         ),
         defaults={**bert.DEFAULTS, "vocab_size": vocab, "pad_token_id": 1},
         read=read,

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from segre.errors import SpecError
+from segre.transformer.by_layer import Base
 from segre.transformer.rescale import Rescale, decimal, rescaled
-from segre.values import choice, fraction, quote, whole
+from segre.values import choice, fraction, number, quote
 
 TYPES = ("default", "linear", "dynamic", "llama3", "yarn", "longrope")
 # What the library reads in these places, by kind of rescaling or always.
@@ -64,20 +65,20 @@ def rope_part(config: Mapping[str, Any]) -> float:
     return float(part)
 
 
-def rope_base(config: Mapping[str, Any], default: int = 10_000, *, part: float = 1.0) -> int:
+def rope_base(config: Mapping[str, Any], default: int = 10_000, *, part: float = 1.0) -> Base:
     """The base of the rotary frequencies, if this part of a head is rotary.
 
     >>> rope_base({"rope_theta": 500000.0}), rope_base({"rope_parameters": {"rope_theta": 1e6}})
     (500000, 1000000)
+    >>> rope_base({"rope_theta": 999999.4420358813})
+    Fraction(9999994420358813, 10000000000)
     """
     rope = _rope(config)
     if rope_part(config) != part:
         given = rope.get("partial_rotary_factor", config.get("partial_rotary_factor"))
         raise SpecError(f"partial_rotary_factor: {quote(str(given))} is not allowed; allowed: 1")
     theta = rope.get("rope_theta", config.get("rope_theta", default))
-    if isinstance(theta, float) and theta.is_integer():
-        theta = int(theta)
-    return whole("rope_theta", theta, smallest=2)
+    return number("rope_theta", _number("rope_theta", theta), smallest=2)
 
 
 def rope_rescale(config: Mapping[str, Any], length: int, *, latent: bool = False) -> str:
@@ -115,7 +116,7 @@ def rope_rescale(config: Mapping[str, Any], length: int, *, latent: bool = False
     return str(rescaled(_decimals(given)))
 
 
-def rope_config(base: int, how: Rescale | None) -> dict[str, Any]:
+def rope_config(base: Base, how: Rescale | None) -> dict[str, Any]:
     """The keys of a config for rotary frequencies: the inverse of the two functions above."""
     out: dict[str, Any] = {"rope_type": "default", "rope_theta": float(base)}
     if how is None:

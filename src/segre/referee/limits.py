@@ -5,23 +5,15 @@ The estimates are rough (within a small factor) and depend on sizes only.
 
 from __future__ import annotations
 
-from segre.errors import TooLargeError
 from segre.referee.document import Certificate
 from segre.referee.meter import RESIDUES, meter
-
-MOST_BYTES = 2 << 30
 
 _PYTHON_BYTES = 100  # one entry handled by Python, with its temporaries
 
 
 def check_size(certificate: Certificate) -> None:
     """Raise `TooLargeError` if the certificate cannot be checked within the limits."""
-    size = _bytes(certificate)
-    if size > MOST_BYTES:
-        raise TooLargeError(
-            f"checking the certificate needs a table of {size / 2**30:.1f} GiB; "
-            f"the limit is {MOST_BYTES >> 30} GiB"
-        )
+    meter().require_bytes(_bytes(certificate))
     meter().require(work(certificate))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from flint import nmod_mat
 
-from segre.referee.meter import RESIDUES, charge
+from segre.referee.meter import RESIDUES, charge, meter
 from segre.referee.rejection import RejectionError
 
 
@@ -107,6 +107,7 @@ class Echelon:
 
     def __init__(self) -> None:
         self._blocks: list[tuple[list[int], nmod_mat]] = []
+        self._rank = 0
 
     def add(self, rows: nmod_mat) -> int:
         """Add these rows to the span and return how much its dimension grew."""
@@ -117,6 +118,8 @@ class Echelon:
                 charge(RESIDUES.matmul(rows.nrows(), len(pivots), rows.ncols()))
                 rows = rows - shares * block
         reduced, rank = echelon_form(rows)
+        self._rank += rank
+        meter().require_bytes(16 * self._rank * rows.ncols())  # whatever rank is claimed
         if rank:
             self._blocks.append((_pivots(reduced, rank), top(reduced, rank)))
         return rank

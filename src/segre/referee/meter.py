@@ -1,4 +1,4 @@
-"""How much work has a check done, and is there time for more? Work is charged before it is done.
+"""How much work has a check done, and is there time and memory for more? Asked before it is done.
 
 Work is charged in seconds of one core of an ordinary machine of 2024, by rates that were measured
 (`python -m bench.referee`), so that it is the same number on every machine. The deadline is one of
@@ -17,6 +17,7 @@ from math import inf
 from segre.errors import TooLargeError
 
 MOST_SECONDS = 3600.0
+MOST_BYTES = 2 << 30
 
 
 class OutOfTimeError(TooLargeError):
@@ -58,8 +59,13 @@ def balls(bits: int) -> Rates:
 class Meter:
     """What was spent, and when there is no more."""
 
-    def __init__(self, seconds: float = inf, clock: Callable[[], float] = time.monotonic) -> None:
-        self.seconds = seconds
+    def __init__(
+        self,
+        seconds: float = inf,
+        clock: Callable[[], float] = time.monotonic,
+        most_bytes: int = MOST_BYTES,
+    ) -> None:
+        self.seconds, self.most_bytes = seconds, most_bytes
         self.spent = 0.0
         self._clock = clock
         self._end = clock() + seconds
@@ -79,6 +85,14 @@ class Meter:
             raise OutOfTimeError(
                 f"checking the certificate would take about {_duration(work)}, and the limit is "
                 f"{_duration(self.seconds)}; it may be valid or not: give more --seconds"
+            )
+
+    def require_bytes(self, size: int) -> None:
+        """Refuse what would hold so many bytes in memory at once, before any of it is made."""
+        if size > self.most_bytes:
+            raise TooLargeError(
+                f"checking the certificate needs about {size / 2**30:.1f} GiB of memory; "
+                f"the limit is {self.most_bytes / 2**30:g} GiB"
             )
 
 

@@ -31,6 +31,10 @@ def read(source: str | Path | Mapping[str, Any]) -> tuple[dict[str, Any], Reject
     if isinstance(source, Mapping):
         name = "certificate"
         document = _plain(source, faults, DEEPEST)
+    elif not isinstance(source, str | Path):
+        raise CertificateError(
+            f"a {type(source).__name__} is not a certificate; give a file or a mapping"
+        )
     else:
         name = f"certificate {quote(str(source), 200)}"
         document = _parse(_bytes(source, name), faults, name)

@@ -30,8 +30,8 @@ class Verdict(Shown):
 
     `checks` lists the successful checks, one sentence each. `claim` is what the certificate claims
     (to be trusted only if `valid`); it is empty if the certificate is malformed. `kind` says what
-    it holds: a computation, which was repeated, or the application of a theorem, whose proof has to
-    be trusted.
+    it holds: a computation, which was repeated, or the application of a `theorem`, whose proof has
+    to be trusted.
 
     >>> verdict = Verdict(False, "claim.upper: 5, but the closed-form bound is 6")
     >>> verdict.value, verdict.upper, verdict.how
@@ -43,6 +43,7 @@ class Verdict(Shown):
     checks: tuple[str, ...] = ()
     claim: dict[str, Any] = field(default_factory=dict)
     kind: Kind = "computation"
+    theorem: str | None = None
 
     @property
     def value(self) -> bool:
@@ -108,7 +109,8 @@ def _verdict(document: dict[str, Any], fault: RejectionError | None, progress: P
         _CHECKS[document["version"]](document, claim, checks, progress)
     except RejectionError as reason:
         return Verdict(False, str(reason), tuple(checks), claim, kind)
-    return Verdict(True, "every check holds", tuple(checks), claim, kind)
+    theorem = document["theorem"]["name"] if kind == "theorem" else None
+    return Verdict(True, "every check holds", tuple(checks), claim, kind, theorem)
 
 
 def _silently(_what: str, _done: int, _total: int) -> None:

@@ -6,6 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from segre.discovery import QUESTIONS, Catalog, Entry
+from segre.finding import OWN, proved
 from segre.report.console import Lines, plain_console, print_lines
 from segre.report.text import printed
 
@@ -33,7 +34,8 @@ def print_catalog(found: Catalog) -> None:
         f"{_count(found.families, 'family', 'families')} and "
         f"{_count(found.presets, 'preset', 'presets')}. The line of a family shows the defaults "
         "of its config class, and what any of its models supports. Families can be used in "
-        "inline specs (llama/d=8/heads=2/ff=16/t=3). For details: segre models NAME."
+        f"inline specs (llama/d=8/heads=2/ff=16/t=3). Dimensions are proved by theorem "
+        f"({OWN}). For details: segre models NAME."
     )
 
 
@@ -66,7 +68,7 @@ def _print_entry(entry: Entry) -> None:
     if row["redundant"] is not None:
         lines.append(("redundant", f"{row['redundant']:,}", f"{row['percent']:.3f} %"))
     if row["dimension"] is not None:
-        lines.append(("dimension", f"{row['dimension']:,}", f"proved, theorem {entry.theorem}"))
+        lines.append(("dimension", f"{row['dimension']:,}", proved(entry.theorem)))
     for question, (_, said) in QUESTIONS.items():
         reason = entry.refusals[question]
         lines.append((question, "no" if reason else "yes", reason or said))

@@ -16,6 +16,7 @@ from segre.collapse.study import Study
 from segre.fields.interface import Array
 from segre.report.console import plain_console
 from segre.report.text import printed
+from segre.values import counted, from_logarithm
 
 _ROWS = 14
 
@@ -39,8 +40,9 @@ def _print_curves(found: Curves) -> None:
     console = plain_console()
     model, inputs = found.model, found.inputs
     console.print(
-        f"{model['model']}: {model['layers']} layers, {model['heads']} heads, width "
-        f"{model['width']}, {model['weights']} weights; {inputs['count']} inputs of "
+        f"{model['model']}: {counted(model['layers'], 'layer')}, "
+        f"{counted(model['heads'], 'head')}, width "
+        f"{model['width']}, {model['weights']} weights; {counted(inputs['count'], 'input')} of "
         f"{inputs['length']} tokens",
         soft_wrap=True,
     )
@@ -92,19 +94,17 @@ def _print_sinks(found: Curves) -> None:
     for name in dict.fromkeys(sink.name for _, sink in shown):
         console.print(
             f"{name[0].upper()}{name[1:]} dominates (in brackets: its norm over the median norm "
-            "of tokens). Residuals with and without it:"
+            "of tokens). Residuals with it, and without it where it dominates:"
         )
     columns = [heading for curve, _ in shown for heading in (_short(str(curve.variant)), "without")]
     table = _table("layer", *columns)
     for layer in shown_layers(found.layers):
         cells = []
         for curve, _ in shown:
-            factor = curve.mean("factor")[layer]
-            bracket = f" ({factor:.0f})" if factor >= DOMINANT else ""
-            cells += [
-                _cell(curve, layer, found.floor) + bracket,
-                _number(curve.mean("without")[layer]),
-            ]
+            factor, known = curve.mean("factor")[layer], curve.lost is None or layer < curve.lost
+            bracket = f" ({factor:.0f})" if known and factor >= DOMINANT else ""
+            without = _number(curve.mean("without")[layer]) if bracket else ""
+            cells += [_cell(curve, layer, found.floor) + bracket, without]
         table.add_row(str(layer), *cells)
     console.print(table)
 
@@ -139,23 +139,20 @@ def _number(value: float) -> str:
 
 
 def power(log: float) -> str:
-    """A number by its decimal logarithm, which may be far below the smallest float.
+    """A number of a table by its decimal logarithm, which may be far below the smallest float.
 
     >>> power(-0.5), power(-165.2), power(-8257.75)
     ('0.316', '6.3e-166', '1.8e-8258')
     """
-    if not np.isfinite(log) or log > -2:
-        return _number(10**log) if np.isfinite(log) else "-"
-    exponent = int(np.floor(log))
-    mantissa = f"{10 ** (log - exponent):.1f}"
-    return f"1.0e{exponent + 1}" if mantissa == "10.0" else f"{mantissa}e{exponent}"
+    return _number(10**log) if log > -4 or not np.isfinite(log) else from_logarithm(log)
 
 
 def _print_study(found: Study) -> None:
     """Residuals of a random stack as decimal logarithms, with rates and bounds."""
     console = plain_console()
     console.print(
-        f"{found.spec}: random weights (seed {found.seed}), {found.inputs} inputs", soft_wrap=True
+        f"{found.spec}: random weights (seed {found.seed}), {counted(found.inputs, 'input')}",
+        soft_wrap=True,
     )
     console.print("decimal logarithms of residuals, medians over inputs:")
     names = ["layer", "residual", "relative", "exponent", "order", "step", "theorem"]
@@ -196,8 +193,8 @@ def _print_mechanisms(found: MechanismStudy) -> None:
     """Residuals of a random stack as decimal logarithms, and the exponent of every layer."""
     console = plain_console()
     console.print(
-        f"{found.spec}: random weights (seed {found.seed}), {found.inputs} inputs, in certified "
-        f"arithmetic with {found.bits} bits",
+        f"{found.spec}: random weights (seed {found.seed}), {counted(found.inputs, 'input')}, in "
+        f"certified arithmetic with {found.bits} bits",
         soft_wrap=True,
     )
     console.print("decimal logarithms of residuals, medians over inputs:")
@@ -229,7 +226,7 @@ def print_paths(found: Paths) -> None:
     """Contributions by length and layer."""
     console, sums, heads = plain_console(), found.sums, found.heads
     total = sum(sums.counts)
-    console.print(f"{found.name}: {total:,} paths", soft_wrap=True)
+    console.print(f"{found.name}: {counted(total, 'path')}", soft_wrap=True)
     table = _table("length", "paths", "of all", "share of output", "norm", "relative residual")
     sizes, relative = norm(sums.by_length), relative_residual(sums.by_length)
     for length, count in enumerate(sums.counts):

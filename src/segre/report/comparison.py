@@ -11,7 +11,7 @@ from segre.analysis.comparison import GUARANTEES, Comparison, Design
 from segre.analysis.part import percent
 from segre.finding import GROUPS
 from segre.report.console import plain_console
-from segre.report.dimensions import known_by, value_in_words
+from segre.report.dimensions import known_by, trusted, value_in_words
 from segre.report.text import printed
 
 _AT_ONCE = 6  # designs beside each other
@@ -30,7 +30,13 @@ def rows(found: Comparison) -> Iterator[tuple[str, list[str]]]:
     designs = found.designs
     yield "parameters", [f"{one.finding.parameters:,}" for one in designs]
     yield "dimension", [value_in_words(one.finding, "{:,}".format) for one in designs]
-    yield "known by", [known_by(one.finding) for one in designs]
+    known = [known_by(one.finding) for one in designs]
+    met = [one.finding.value is not None for one in designs]
+    if any(met):
+        by = (words.removeprefix("proved by ") for words in known)
+        yield "proved by", [words if ok else "-" for words, ok in zip(by, met, strict=True)]
+    if not all(met):
+        yield "known by", ["-" if ok else words for words, ok in zip(known, met, strict=True)]
     yield "redundant", [_number(one.redundant) for one in designs]
     yield "  share", [_share(one) for one in designs]
     for group in GROUPS:
@@ -61,10 +67,11 @@ def exponent_in_words(one: Design) -> str:
     return words[0] if len(set(words)) == 1 else ",".join(words)
 
 
-def exponents_explained(found: Comparison) -> str:
-    """What the line of exponents means, and why some designs have none."""
+def explained(found: Comparison) -> str:
+    """What a proof by a theorem is, what exponents mean, and why some designs have none."""
     known = [one.exponents is not None for one in found.designs]
-    return " ".join([EXPONENT + "."] * any(known) + [UNKNOWN] * (not all(known)))
+    said = [trusted(found.found), *[EXPONENT + "."] * any(known), *[UNKNOWN] * (not all(known))]
+    return " ".join(filter(None, said))
 
 
 def _state(one: Design, tokens: int) -> str:
@@ -100,11 +107,11 @@ def print_comparison(found: Comparison) -> None:
     for start in range(0, len(found.designs), _AT_ONCE):
         shown = range(start, min(start + _AT_ONCE, len(found.designs)))
         grid = Grid(box=None, pad_edge=False)
-        grid.add_column("")
+        grid.add_column("", no_wrap=True)
         for number in shown:
             grid.add_column(letter(number), justify="right", no_wrap=True)
         for title, words in every:
             grid.add_row(title, *(words[number] for number in shown))
         console.print()
         console.print(grid)
-    console.print(f"\n{exponents_explained(found)}")
+    console.print(f"\n{explained(found)}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,10 +11,11 @@ from segre.analysis.comparison import Comparison
 from segre.report.analysis.charts import lines
 from segre.report.cards.comparison import lines_of
 from segre.report.comparison import letter, short
-from segre.report.dimensions import value_in_words
+from segre.report.dimensions import known_by, value_in_words, weakest
 from segre.report.drawing import picture
 from segre.report.page.blocks import Figure, Page, Section, Tile
 from segre.report.page.render import write_page
+from segre.values import counted
 
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#777777")
 
@@ -26,7 +27,7 @@ def plot_comparison(found: Comparison, path: Path) -> None:
     with picture(path, 11, max(3.4, 1.6 + 0.4 * count)) as figure:
         left, right = figure.subplots(1, 2)
         places = range(count)
-        known = [one.finding.value or one.finding.upper or 0 for one in found.designs]
+        known = [one.finding.parameters - (one.redundant or 0) for one in found.designs]
         shares = [
             100 * dims / one.finding.parameters
             for dims, one in zip(known, found.designs, strict=True)
@@ -63,9 +64,9 @@ def plot_comparison(found: Comparison, path: Path) -> None:
             axes.spines[["top", "right"]].set_visible(False)
 
 
-def write_comparison(found: Comparison, path: Path, made: str = "") -> None:
+def write_comparison(found: Comparison, path: Path, made: str = "", command: str = "") -> None:
     """The comparison as one HTML file."""
-    write_page(page_of(found, made), path)
+    write_page(page_of(found, made, command), path)
 
 
 def _operations(found: Comparison) -> Figure:
@@ -106,18 +107,19 @@ def _cheapest(found: Comparison) -> str:
     )
 
 
-def page_of(found: Comparison, made: str = "") -> Page:
+def page_of(found: Comparison, made: str = "", command: str = "") -> Page:
     """The page: the table, and operations against tokens."""
-    proved = sum(one.finding.value is not None for one in found.designs)
+    counts = Counter(known_by(one) for one in found.found)
+    known = ", ".join(f"{count} {words}" for words, count in counts.items())
     section = Section(
         key="comparison",
         title="Side by side",
-        status="proved" if proved == len(found.designs) else "bounded",
-        lead=f"{len(found.designs)} designs; the dimension of {proved} is proved.",
+        status=weakest(found.found),
+        lead=f"{counted(len(found.designs), 'design')}. Dimensions: {known}.",
         how="Dimensions are computed or known by a theorem, and bounds are labelled. Exponents "
         "follow from how attention weights are normalised, masked and gated. Operations and "
         "state are counted.",
-        command="segre compare " + shlex.join(found.names),
+        command=command,
         data={},
         blocks=(
             lines_of(found),
@@ -130,7 +132,7 @@ def page_of(found: Comparison, made: str = "") -> Page:
             if len(one.name) < 48
             else f"{letter(number)}  {one.name[:47]}…",
             value_in_words(one.finding, "{:,}".format),
-            "proved" if one.finding.value is not None else "bounded",
+            one.finding.label,
             f"of {one.finding.parameters:,} parameters",
         )
         for number, one in enumerate(found.designs[:8])
@@ -142,6 +144,6 @@ def page_of(found: Comparison, made: str = "") -> Page:
         tiles=tiles,
         sections=(section,),
         document=found.document(),
-        command=section.command,
+        command=command,
         made=words,
     )

@@ -17,8 +17,7 @@ from segre.report.text import printed
 _FEW = 5  # heads, units, tokens
 FAR_APART = 0.5  # relative distance of models that may be unrelated
 FAR = (
-    "far apart even in one gauge: these may be unrelated models; segre weights lineage A B looks "
-    "for a common origin"
+    "far apart: these may be unrelated models; segre weights lineage A B looks for a common origin"
 )
 _LAYERS = 40  # rows of the grid that are printed; of more layers, those that changed most
 
@@ -82,46 +81,47 @@ def distance_in_words(found: Diff) -> str:
     total = found.changes.total
     if not total.raw:
         return "0: all weights are equal"
-    if found.value <= 8 * found.roundoff:
-        same = f"{found.value:.2g}, no more than rounding (1 part in {1 / found.roundoff:,.0f})"
-        if not found.changes.moved:
-            return same
-        return f"{same}; {total.relative_raw:.3g} as stored: the whole difference is gauge"
-    share = f"{100 * found.gauge:.3g} %"
+    distance = f"{found.value:.3g} relative to the first, {basis_in_words(found)}"
+    if not found.changed and not found.others:
+        distance += f", no more than rounding (1 part in {1 / found.roundoff:,.0f})"
+    if not found.changes.moved:
+        return distance
     return (
-        f"{found.value:.3g} relative to the first, in a common gauge; {total.relative_raw:.3g} as "
-        f"stored: {share} of the squared difference was gauge"
+        f"{distance}; {total.relative_raw:.3g} as stored: {100 * found.gauge:.3g} % of the squared "
+        "difference was gauge"
     )
+
+
+def basis_in_words(found: Diff) -> str:
+    """The gauge in which everything is measured."""
+    return "in a common gauge" if found.changes.moved else "as stored"
 
 
 def gauge_in_words(found: Diff) -> str:
     """The gauge in which differences are listed."""
     return (
-        "with the second moved into the gauge of the first"
-        if found.changes.moved
-        else "as stored (the files share a gauge)"
+        "with the second moved into the gauge of the first" if found.changes.moved else "as stored"
     )
 
 
 def update_in_words(found: Diff) -> str:
-    """Full rank or low."""
+    """Which matrices changed, in how many directions, and what else."""
     changed = found.changed
+    others = " and ".join(filter(None, [", ".join(found.others[:-1]), *found.others[-1:]]))
     if not changed:
-        rest = found.changes.total.after > (8 * found.roundoff) ** 2 * found.changes.total.size
-        return "no matrix of a layer changed" + (", only tables or norms" if rest else "")
+        return f"no matrix of a layer changed, only {others}" if others else "nothing changed"
     names = ", ".join(dict.fromkeys(sorted(u.name for u in changed)))
-    if found.low_rank is not None:
-        return (
-            f"low rank, as from an adapter such as LoRA: rank at most {found.low_rank} ({names}); "
-            "nothing else changed"
-        )
+    rest = f"{others} changed too" if others else "nothing else changed"
+    if all(one.low_rank for one in changed):
+        rank = max(one.rank for one in changed)
+        return f"low rank, as from an adapter such as LoRA: rank at most {rank} ({names}); {rest}"
     widest = max(changed, key=lambda u: u.rank / u.full)
+    full = all(one.rank == one.full for one in changed)
+    rank_of = "full rank" if full else f"rank up to {rank_in_words(widest)}"
     median = sorted(u.directions / u.full for u in changed)[len(changed) // 2]
-    full = "full rank" if widest.rank == widest.full or widest.at_least else "not of low rank"
-    products = " and products of heads" if found.changes.moved else ""
     return (
-        f"{full}: {len(changed):,} of {len(found.telling):,} matrices{products} changed; 99 % of "
-        f"the squared change lies in {100 * median:.0f} % of the directions (median)"
+        f"{rank_of}: {len(changed):,} of {len(found.updates):,} matrices changed; 99 % of the "
+        f"squared change lies in {100 * median:.0f} % of the directions (median); {rest}"
     )
 
 
@@ -140,11 +140,10 @@ def outputs_in_words(found: Diff) -> str:
 def rows_of(found: Diff) -> list[tuple[str, dict[str, float]]]:
     """Every part with its distances by piece; if there are many, those that changed most."""
     rows: dict[str, dict[str, float]] = {}
-    moved = found.changes.moved
     for (part, piece), one in found.changes.grid.items():
-        rows.setdefault(part, {})[piece] = one.relative if moved else one.relative_raw
+        rows.setdefault(part, {})[piece] = one.relative
     for part, one in found.by_part.items():
-        rows[part]["all"] = one.relative if moved else one.relative_raw
+        rows[part]["all"] = one.relative
     if len(rows) <= _LAYERS:
         return list(rows.items())
     kept = sorted(rows, key=lambda part: -rows[part]["all"])[:_LAYERS]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -37,12 +36,11 @@ def grid_of(
     """Parts, pieces, and the distance for each pair of them: in a common gauge, or as stored."""
     pieces = [piece for piece in PIECES if piece in found.by_piece]
     parts = list(found.by_part)
-    moved = found.changes.moved and not stored
     cells: list[list[float | None]] = []
     for part in parts:
         known = [found.changes.grid.get((part, piece)) for piece in pieces]
         cells.append(
-            [None if one is None else one.relative if moved else one.relative_raw for one in known]
+            [None if one is None else one.relative_raw if stored else one.relative for one in known]
         )
     return parts, pieces, cells
 
@@ -94,9 +92,8 @@ def _draw_spectra(ax: Axes, found: Diff) -> None:
         values = np.maximum(one.spectrum / max(float(one.spectrum[0]), 1e-300), _LOWEST)
         last = max(last, min(len(values), int((values > _LOWEST).sum()) + 4))
         ranks = range(1, len(values) + 1)
-        style = "--" if name in ("QK", "VO") else "-"
         label = f"{name}, layer {one.part}"
-        ax.plot(ranks, values, f"o{style}", ms=4, color=f"C{number}", lw=1.5, label=label)
+        ax.plot(ranks, values, "o-", ms=4, color=f"C{number}", lw=1.5, label=label)
     ax.set_yscale("log")
     ax.set_ylim(_LOWEST / 1.5, 2)
     ax.set_xlim(0.5, last + 0.5)
@@ -111,15 +108,13 @@ def _draw_spectra(ax: Axes, found: Diff) -> None:
         ax.annotate("no matrix changed", (0.5, 0.5), xycoords="axes fraction", ha="center")
 
 
-def write_diff(found: Diff, path: Path, made: str = "") -> None:
+def write_diff(found: Diff, path: Path, made: str = "", command: str = "") -> None:
     """The difference as one HTML file."""
-    write_page(page_of(found, made), path)
+    write_page(page_of(found, made, command), path)
 
 
-def page_of(found: Diff, made: str = "") -> Page:
+def page_of(found: Diff, made: str = "", command: str = "") -> Page:
     """The page: what changed, where, and in how many directions."""
-    command = shlex.join(["segre", "diff", shown(found.one), shown(found.two)])
-
     facts = dict(facts_of(found))
     sections = (
         Section.measured(
@@ -127,7 +122,9 @@ def page_of(found: Diff, made: str = "") -> Page:
             "What changed",
             facts["distance"].capitalize() + ".",
             "The second checkpoint is moved towards the first by symmetries, which do not change "
-            "its function. The remaining difference is a change of the function.",
+            "its function. The remaining difference is a change of the function."
+            if found.changes.moved
+            else "The files are compared as they are stored.",
             command,
             Facts(tuple((name, words, "") for name, words in facts.items())),
             pieces_of(found),
@@ -137,7 +134,7 @@ def page_of(found: Diff, made: str = "") -> Page:
             "Where",
             f"Relative distances by layer and piece, {gauge_in_words(found)}.",
             "Root of the squared differences, summed over the tensors of a piece, relative to the "
-            "first. Heads are compared by their query-key and value-output products.",
+            "first. Single heads are compared by their query-key and value-output products.",
             command,
             _map(found),
             *most_of(found),

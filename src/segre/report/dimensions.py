@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from rich.text import Text
 
-from segre.finding import GROUPS, Finding, Findings, Symmetry
+from segre.finding import GROUPS, OWN, Finding, Findings, Status, Symmetry
 from segre.report.console import Lines, plain_console, print_lines
 from segre.report.text import printed
 
 _LONG = 100_000  # from here on thousands are marked
-_COLOURS = {"proved": "green", "lower-bound": "yellow", "upper-bound": "yellow", "estimate": "red"}
+COLOURS = {
+    "proved by computation": "green",
+    "proved by theorem": "cyan",
+    "bounded": "yellow",
+    "estimated": "red",
+}
 
 
 @printed.register
@@ -22,7 +27,7 @@ def print_finding(found: Finding) -> None:
         (
             "dimension",
             value_in_words(found, number),
-            Text(status_in_words(found), style=_COLOURS[found.status]),
+            Text(status_in_words(found), style=COLOURS[found.label]),
         ),
         ("parameters", number(found.parameters), ""),
     ]
@@ -125,7 +130,10 @@ def print_findings(several: Findings) -> None:
             value_in_words(one, "{:,}".format),
             known_by(one),
         )
-    plain_console().print(table)
+    console = plain_console()
+    console.print(table)
+    if said := trusted(several.found):
+        console.print(said, soft_wrap=True)
 
 
 def value_in_words(found: Finding, number: Callable[[int], str]) -> str:
@@ -146,25 +154,42 @@ def value_in_words(found: Finding, number: Callable[[int], str]) -> str:
 
 def known_by(found: Finding) -> str:
     """The evidence for the bounds, in two words."""
-    if found.theorem is not None:
-        return f"theorem {found.theorem['name']}"
+    if found.value is not None:
+        return found.proof(full=False)
     if found.lower_evidence is None and found.upper_evidence is not None:
         return "symmetries counted"
-    return "estimate" if found.lower_evidence is None else "computed"
+    if counts(found):
+        return "count"
+    return "estimate" if found.lower_evidence is None else "bounds computed"
+
+
+def trusted(several: Iterable[Finding]) -> str:
+    """Under a table of dimensions: what a proof by a theorem is; empty if there is none."""
+    return f"Proved by theorem: {OWN}." if any(x.proved_by == "theorem" for x in several) else ""
+
+
+def weakest(several: Iterable[Finding]) -> Status:
+    """The label of several dimensions together: that of the one known least surely."""
+    return max((one.label for one in several), key=list(COLOURS).index)
 
 
 def status_in_words(found: Finding) -> str:
     """How surely it is known."""
-    if found.theorem is not None and found.status == "proved":
-        number = len(found.theorem["hypotheses"])
-        conditions = "its hypothesis holds" if number == 1 else f"{number} hypotheses hold"
-        return f"proved (theorem {found.theorem['name']}: {conditions})"
+    if found.value is not None:
+        return found.proof()
     words = {
-        "proved": "proved",
-        "lower-bound": "between two proved bounds",
+        "lower-bound": "between two bounds, both proved by computation",
         "upper-bound": "a proved upper bound",
         "estimate": "an estimate, not proved",
     }
+    if counts(found):
+        return "a count by formulas, not a bound"
     if found.upper_evidence is not None and found.upper_evidence.kind == "counted-symmetries":
-        return "counted by formulas, not computed"
+        return "an upper bound, counted by formulas"
     return words[found.status]
+
+
+def counts(found: Finding) -> bool:
+    """Whether the estimate is a count of symmetries, not a floating-point rank."""
+    evidence = found.estimate_evidence
+    return evidence is not None and evidence.kind == "counted-symmetries"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from segre.errors import SegreError
-from segre.files import whole_file
+from segre.files import extension, whole_file
 from segre.libraries import library
 
 if TYPE_CHECKING:
@@ -25,14 +25,14 @@ INTERACTIVE = (".html",)
 _PLOTLY = ("plotly.offline", "plotly.graph_objects", "plotly.subplots")
 
 
-def require_static_format(path: Path) -> None:
+def require_static_format(path: Path) -> str:
     """Refuse a file that is not a plot, or cannot be drawn, before anything is computed."""
-    _require(path, STATIC)
+    return _require(path, STATIC)
 
 
-def require_format(path: Path) -> None:
+def require_format(path: Path) -> str:
     """The same for commands that also draw interactive pages."""
-    _require(path, (*STATIC, *INTERACTIVE))
+    return _require(path, (*STATIC, *INTERACTIVE))
 
 
 def is_interactive(path: Path) -> bool:
@@ -40,8 +40,9 @@ def is_interactive(path: Path) -> bool:
     return path.suffix.lower() in INTERACTIVE
 
 
-def _require(path: Path, formats: tuple[str, ...]) -> None:
-    if path.suffix.lower() not in formats:
+def _require(path: Path, formats: tuple[str, ...]) -> str:
+    suffix = extension(path, formats)
+    if suffix not in formats:
         raise SegreError(
             f"plot {str(path)!r}: unknown file format {path.suffix!r}; allowed: "
             f"{', '.join(formats)}"
@@ -50,6 +51,7 @@ def _require(path: Path, formats: tuple[str, ...]) -> None:
         require_plotly()
     else:
         _matplotlib()
+    return suffix
 
 
 # --- pictures ---------------------------------------------------------------------------------
@@ -58,7 +60,7 @@ def _require(path: Path, formats: tuple[str, ...]) -> None:
 @contextmanager
 def picture(path: Path, width: float, height: float) -> Iterator[Figure]:
     """A figure to draw on, in inches; its file is written completely or not at all."""
-    require_static_format(path)
+    suffix = require_static_format(path)
     from matplotlib.figure import Figure
 
     with _matplotlib().rc_context({"text.parse_math": False}):  # a dollar in a name is a dollar
@@ -66,7 +68,7 @@ def picture(path: Path, width: float, height: float) -> Iterator[Figure]:
         yield figure
         _plain_numbers(figure)
         _whole_characters(figure)
-        with whole_file(path) as temporary, warnings.catch_warnings():
+        with whole_file(path, suffix) as temporary, warnings.catch_warnings():
             warnings.filterwarnings("ignore", r"Glyph \d+ ")  # no font has it: a box stands for it
             figure.savefig(temporary, dpi=160)
 

@@ -51,6 +51,9 @@ def print_explanation(found: Explanation) -> None:
             places = "" if one.times == 1 else f", at each of {one.times:,} places"
             console.print(f"  {one.group}: {one.what}{places}", soft_wrap=True)
     print_choices(console, found.choices)
+    if finding.value is not None:
+        console.print()
+        _paragraph(console, f"The dimension is {finding.value:,}, {finding.proof()}.")
     for note in finding.notes:
         console.print()
         _paragraph(console, note)

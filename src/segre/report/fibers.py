@@ -39,7 +39,7 @@ def print_stratum(found: Stratum) -> None:
     why = f": {', '.join(found.reasons)}" if found.reasons else ""
     lines: Lines = [
         ("point", "", f"{found.kind}{why}"),
-        ("boundary", "", "yes: real weights reach only one side" if found.boundary else "no"),
+        ("boundary", "", "yes: real weights miss functions nearby" if found.boundary else "no"),
         ("rank of V", str(found.rank_V), f"of at most {min(found.d, found.d_out)}"),
         ("rank of A", str(found.rank_A), f"of at most {min(found.a, found.d)}"),
         ("dimension", str(found.dimension), "of the function space"),

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from segre import __version__
-from segre.checkpoint.inputs import RANDOM
-from segre.inspect.diagnose import LENGTH, Diagnosis
+from segre.inspect.diagnose import Diagnosis
 from segre.inspect.trace import WAYS, Trace
 from segre.report.analysis.charts import heat_map, lines
 from segre.report.cards.inspection import table_of_trace
@@ -18,21 +17,21 @@ from segre.report.inspection import control_in_words, head_of, terms_in_words, t
 from segre.report.inspection_blocks import findings_block, heads_block
 from segre.report.page.blocks import Figure, Page, Row, Section, Table, Tile
 from segre.report.page.render import write_page
+from segre.values import listed
 
 
-def write_diagnosis(found: Diagnosis, path: Path, made: str = "") -> None:
+def write_diagnosis(found: Diagnosis, path: Path, made: str = "", command: str = "") -> None:
     """The diagnosis as one HTML file."""
-    write_page(page_of(found, made), path)
+    write_page(page_of(found, made, command), path)
 
 
-def write_trace(found: Trace, path: Path, made: str = "") -> None:
+def write_trace(found: Trace, path: Path, made: str = "", command: str = "") -> None:
     """The trace as one HTML file."""
-    write_page(trace_page(found, made), path)
+    write_page(trace_page(found, made, command), path)
 
 
-def page_of(found: Diagnosis, made: str = "") -> Page:
+def page_of(found: Diagnosis, made: str = "", command: str = "") -> Page:
     """The findings, then one map of layers and heads, and curves over depth."""
-    command = shlex.join(["segre", "diagnose", str(found.model["model"]), *_run_on(found)])
     control = "" if found.control_findings is None else f" {control_in_words(found)}"
     sections = [
         Section.measured(
@@ -72,14 +71,6 @@ def page_of(found: Diagnosis, made: str = "") -> Page:
         command=command,
         made=", ".join(word for word in (f"segre {__version__}", made) if word),
     )
-
-
-def _run_on(found: Diagnosis) -> Iterator[str]:
-    """The options that name what the model was run on."""
-    if found.inputs != RANDOM:
-        yield from ("--text", found.inputs)
-    if found.tokens != LENGTH:
-        yield from ("--length", str(found.tokens))
 
 
 def _meanings(found: Diagnosis, axis: str) -> Table:
@@ -147,19 +138,17 @@ def _course(title: str, series: Mapping[str, Sequence[float]]) -> str:
 
 
 def _agreement(found: Trace, labels: list[int | str]) -> str:
-    """Which token most of the methods name."""
-    tops = [int(np.abs(found.scores[way]).argmax()) for way in WAYS]
-    token = max(set(tops), key=tops.count)
-    return (
-        f"{tops.count(token)} of {len(tops)} methods say that token {labels[token]} matters most."
-    )
+    """Which token most of the methods name, if there is one."""
+    tops = Counter(int(np.abs(found.scores[way]).argmax()) for way in WAYS)
+    (token, most), *others = tops.most_common()
+    if others and others[0][1] == most:
+        named = listed([str(labels[one]) for one, _ in sorted(tops.items())])
+        return f"Methods differ in which token matters most: tokens {named}."
+    return f"{most} of {len(WAYS)} methods say that token {labels[token]} matters most."
 
 
-def trace_page(found: Trace, made: str = "") -> Page:
+def trace_page(found: Trace, made: str = "", command: str = "") -> Page:
     """Scores of tokens by every method, and the table."""
-    command = shlex.join(
-        ["segre", "trace", str(found.model["model"]), "--target", str(found.position)]
-    )
     names = [f"{token} {word.strip()}" for token, word in enumerate(found.words)]
     labels: list[int | str] = list(names or range(len(found.ids)))
     sizes = [np.abs(found.scores[way]) for way in WAYS]
@@ -169,7 +158,7 @@ def trace_page(found: Trace, made: str = "") -> Page:
         "Scores of tokens by every method, relative to the largest",
         "A map with a row for each method and a column for each token.",
         _agreement(found, labels),
-        ("way", list(WAYS)),
+        ("method", list(WAYS)),
         ("token", labels),
         cells,
         what="size",

@@ -57,8 +57,8 @@ def print_claims(console: Console, claims: Sequence[Claim]) -> None:
         grid.add_row(claim.status, said, measured(claim), expected(claim))
     console.print(grid)
     for claim in claims:
-        if claim.reason:
-            console.print(f"Not testable here: {lower(claim.says)}: {claim.reason}.")
+        if claim.why:
+            console.print(f"{claim.status.capitalize()}: {lower(claim.says)}: {claim.why}.")
 
 
 def in_words(found: Outcome) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from segre.finding import proved
 from segre.referee.verdict import Verdict
 from segre.report.text import printed, say
 
@@ -17,14 +18,15 @@ def print_verdict(verdict: Verdict) -> None:
         return
     for sentence in verdict.checks:
         say(f"  ok  {sentence}")
-    say(f"valid: {claim_in_words(verdict.claim)} by {verdict.kind}")
+    say(f"valid: {claim_in_words(verdict.claim, verdict.theorem)}")
 
 
-def claim_in_words(claim: Mapping[str, Any]) -> str:
-    """What a certificate claims."""
+def claim_in_words(claim: Mapping[str, Any], theorem: str | None) -> str:
+    """What a certificate claims, and what proves it."""
     if claim["status"] == "proved":
-        return f"dimension {claim['upper']:,} of {claim['parameters']:,} parameters, proved"
+        known = proved(theorem)
+        return f"dimension {claim['upper']:,} of {claim['parameters']:,} parameters, {known}"
     return (
         f"{claim['lower']:,} <= dimension <= {claim['upper']:,} of {claim['parameters']:,} "
-        "parameters, both bounds proved"
+        "parameters, both bounds proved by computation"
     )

@@ -15,9 +15,9 @@ from segre.report.text import printed
 
 _COLOURS = {"proved": "green", "computed": "yellow", "bounded": "yellow"}
 _WORDS = {
-    "proved": "generic inputs determine the function up to finitely many (proved)",
-    "computed": "generic inputs determine the function up to finitely many (computed, not proved)",
-    "bounded": "generic inputs determine the function up to finitely many (proved bounds)",
+    "proved": "{}",
+    "computed": "computed, not proved",
+    "bounded": "bounds {}",
 }
 
 
@@ -28,7 +28,7 @@ def print_samples(found: SampleCount) -> None:
     known = found.dimension
     size = known.value if known.value is not None else known.lower
     lines: Lines = [
-        ("samples", value, Text(_WORDS[found.status], style=_COLOURS[found.status])),
+        ("samples", value, Text(_said(found), style=_COLOURS[found.status])),
         ("naive count", f"{found.naive:,}", f"{size:,} dimensions / {found.outputs:,} outputs"),
         ("enough", "", found.enough),
         ("fewer", "", found.fewer),
@@ -42,6 +42,12 @@ def print_samples(found: SampleCount) -> None:
     console.print(Text(f"{'inputs':>6}  {'rank':>6}  {'new':>6}", style="bold"), soft_wrap=True)
     for inputs, rank, gain in _shortened(found):
         console.print(f"{inputs:>6}  {rank:>6}  {gain:>6}", soft_wrap=True)
+
+
+def _said(found: SampleCount) -> str:
+    """How the number is known: it counts the inputs that the dimension needs."""
+    known = _WORDS[found.status].format(found.dimension.proof())
+    return f"generic inputs determine the function up to finitely many; {known}"
 
 
 def _shortened(found: SampleCount) -> Iterator[tuple[str, str, str]]:

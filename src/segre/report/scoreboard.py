@@ -16,6 +16,7 @@ from segre.report.text import printed
 from segre.reproduce.claim import Claim
 from segre.reproduce.experiment import Cell, Mark, Outcome, Panel, Series, Table
 from segre.reproduce.scoreboard import Scoreboard
+from segre.values import counted
 
 _MODES: dict[Mark, dict[str, Any]] = {
     "line": {"mode": "lines"},
@@ -52,19 +53,19 @@ def summary(found: Scoreboard) -> Table:
 
 def claim_row(claim: Claim) -> tuple[str, ...]:
     """A claim under the columns of `CLAIMS`."""
-    said = f"{claim.says} ({claim.reason})" if claim.reason else claim.says
+    said = f"{claim.says} ({claim.why})" if claim.why else claim.says
     return said, claim.source, expected(claim), measured(claim), claim.status
 
 
 # --- one page ---------------------------------------------------------------------------------
 
 
-def write_scoreboard(found: Scoreboard, path: Path, made: str = "") -> None:
+def write_scoreboard(found: Scoreboard, path: Path, made: str = "", command: str = "") -> None:
     """One HTML file with every table, every figure and every claim."""
-    write_page(page_of(found, made), path)
+    write_page(page_of(found, made, command), path)
 
 
-def page_of(found: Scoreboard, made: str = "") -> Page:
+def page_of(found: Scoreboard, made: str = "", command: str = "") -> Page:
     """The page: counts, a summary, then the experiments one by one."""
     counts = found.counts()
     tiles = tuple(
@@ -74,10 +75,10 @@ def page_of(found: Scoreboard, made: str = "") -> Page:
     overview = Section.measured(
         "overview",
         "All experiments",
-        f"{len(found.outcomes)} experiments, {sum(counts.values())} claims.",
+        f"{counted(len(found.outcomes), 'experiment')}, {counted(sum(counts.values()), 'claim')}.",
         "A claim is reproduced if the measurement agrees with the expected value, for every seed "
         "unless the claim says otherwise.",
-        "segre reproduce --all -o results",
+        command,
         _page_table("summary", summary(found)),
         *(
             (Prose(tuple(f"Left out: `{name}`: {why}" for name, why in found.left_out)),)
@@ -91,7 +92,7 @@ def page_of(found: Scoreboard, made: str = "") -> Page:
         tiles=tiles,
         sections=(overview, *map(_section, found.outcomes)),
         document=found.document(),
-        command="segre reproduce --all -o results",
+        command=command,
         made=", ".join(word for word in (f"segre {__version__}", made) if word),
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,9 +12,9 @@ from segre.collapse.variants import FULL, variant
 from segre.report.analysis.charts import Number, lines
 from segre.report.cards.diff import pieces_of, tiles_of
 from segre.report.cards.side_by_side import table_of_rows
-from segre.report.comparison import exponents_explained, letter
+from segre.report.comparison import explained, letter
 from segre.report.diff import facts_of
-from segre.report.dimensions import value_in_words
+from segre.report.dimensions import known_by, value_in_words, weakest
 from segre.report.inspection_blocks import findings_block, heads_block
 from segre.report.page.blocks import Block, Facts, Figure, Items, Page, Row, Section, Tile
 from segre.report.page.render import write_page
@@ -52,7 +51,7 @@ def _tiles(found: SideBySide) -> Iterator[Tile]:
         yield Tile(
             f"{letter(number)}: functional dimension",
             value_in_words(one.finding, "{:,}".format),
-            "bounded" if one.finding.value is None else "proved",
+            one.finding.label,
             f"of {one.finding.parameters:,} parameters",
         )
     for number, diagnosis in enumerate(found.diagnoses):
@@ -64,22 +63,17 @@ def _tiles(found: SideBySide) -> Iterator[Tile]:
 
 
 def _sections(found: SideBySide) -> Iterator[Section]:
-    proved = all(one.finding.value is not None for one in found.designs.designs)
-    names = [each.target.shown for each in found.both]
+    first, second = (known_by(one) for one in found.designs.found)
     yield Section(
         key="sizes",
         title="Sizes",
-        status="proved" if proved else "bounded",
-        lead="Both dimensions are proved."
-        if proved
-        else "At least one of the two dimensions is not proved.",
+        status=weakest(found.designs.found),
+        lead=f"The dimension of A: {first}; of B: {second}.",
         how="As in segre compare, dimensions are computed or known by a theorem, and bounds are "
         "labelled. Operations and state are counted.",
-        command="segre compare " + shlex.join(names),
+        command=found.commands.get("sizes", ""),
         data={},
-        blocks=(
-            table_of_rows("sizes", "Sizes", size_rows(found), exponents_explained(found.designs)),
-        ),
+        blocks=(table_of_rows("sizes", "Sizes", size_rows(found), explained(found.designs)),),
     )
     for key, title, blocks in (
         ("findings", "What stands out", tuple(_findings(found))),
@@ -101,7 +95,7 @@ def _sections(found: SideBySide) -> Iterator[Section]:
             blocks=blocks,
             seconds=sum(part.seconds for part in parts),
         )
-    yield _changed(found, shlex.join(["segre", "diff", *names]))
+    yield _changed(found, found.commands.get("diff", ""))
 
 
 def _findings(found: SideBySide) -> Iterator[Block]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
+from segre.finding import proved
 from segre.report.console import plain_console
 from segre.report.text import printed
 from segre.sweep.builtin import Builtin
@@ -15,6 +16,7 @@ from segre.sweep.run import Ran, Swept
 from segre.sweep.search import CUT_SHORT
 from segre.sweep.status import Standing
 from segre.sweep.store import Row
+from segre.sweep.verify import Verified
 
 _WIDE = 400
 _FEW = 5
@@ -57,7 +59,9 @@ def print_standing(found: Standing) -> None:
     console.print(f"done        {found.done:,}{planned} architectures")
     if found.claim is not None:
         console.print(f"claim       {_counts(found.verdicts)}")
-    console.print(f"dimensions  {_counts(found.statuses)}")
+    # a sweep computes: no dimension in it is known by a theorem
+    known = {proved(None) if one == "proved" else one: n for one, n in found.statuses.items()}
+    console.print(f"dimensions  {_counts(known)}")
     if not found.checked:
         console.print(
             "checksums   none: the store was written by an older segre; the next run adds them"
@@ -66,6 +70,25 @@ def print_standing(found: Standing) -> None:
         number = found.verdicts["undecided"]
         console.print(f"undecided, {min(number, len(found.undecided)):,} of {number:,}:")
         _print_rows(console, found.undecided, number)
+
+
+@printed.register
+def print_verified(found: Verified) -> None:
+    """What computing rows again has shown."""
+    console = _console()
+    wrong = len({one.spec for one in found.differences})
+    rest = f"; {found.without:,} rows have no result" if found.without else ""
+    said = f"{wrong:,} differ" if wrong else "all agree"
+    again = f"{found.checked:,} of {found.rows:,} rows computed again (seed {found.seed})"
+    console.print(
+        f"{again}: {said}{rest}",
+        style="bold red" if wrong else "green",
+    )
+    for one in found.differences[:_FEW]:
+        stored, computed = ("-" if x is None else x for x in (one.stored, one.computed))
+        console.print(f"  {one.spec}: {one.what} is {stored} in the store, computed: {computed}")
+    if len(found.differences) > _FEW:
+        console.print(f"  and {len(found.differences) - _FEW:,} more: --json lists them")
 
 
 def _counts(counts: dict[str, int]) -> str:
@@ -104,9 +127,9 @@ def _console() -> Console:
     return plain_console(_WIDE)
 
 
-def _agree(proved: int, ranked: int, allowed: int) -> str:
+def _agree(met: int, ranked: int, allowed: int) -> str:
     """How many rows agree with a formula, and how that is known."""
-    said = {"proved": proved, "by exact rank": ranked, "between their bounds": allowed}
+    said = {proved(None): met, "by exact rank": ranked, "between their bounds": allowed}
     return ", ".join(f"{count:,} {how}" for how, count in said.items() if count)
 
 

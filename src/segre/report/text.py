@@ -40,6 +40,7 @@ HOMES = {
     "segre.collapse.commands": "collapse",
     "segre.sweep.status": "sweeps",
     "segre.sweep.run": "sweeps",
+    "segre.sweep.verify": "sweeps",
     "segre.sweep.fit": "sweeps",
     "segre.sweep.builtin": "sweeps",
     "segre.reproduce.theorems": "theorems",

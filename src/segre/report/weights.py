@@ -11,7 +11,7 @@ from rich.text import Text
 from segre.checkpoint.commands import Written
 from segre.checkpoint.comparison import Check, Comparison
 from segre.checkpoint.demo import Demo
-from segre.checkpoint.evidence import Block
+from segre.checkpoint.evidence import Block, agreed
 from segre.checkpoint.shrunk import Shrinking
 from segre.report.console import plain_console
 from segre.report.text import printed
@@ -119,15 +119,17 @@ def print_sameness(found: Comparison) -> None:
 
 def block_table(blocks: list[Block]) -> Table:
     """Differences compared with the effect of rounding, and the member that differs most."""
-    table = _table("block", "difference", "rounding", "ratio", "largest ratio in it")
+    table = _table("block", "difference", "rounding", "ratio", "limit", "largest in it")
     for block in blocks:
-        most = "" if len(block.sizes) == 1 else f"{block.name} ({block.ratios[block.worst]:.2g})"
+        name = block.name.removesuffix(f", {block.kind}").removeprefix(f"{block.kind}, ")
+        most = f"{name} ({block.ratios[block.worst]:.2g} of {block.limit_of_one:.2g})"
         table.add_row(
             f"{block.place}, {block.kind}",
             f"{block.difference:.2g}",
             f"{block.sensitivity:.1g}",
             f"{block.ratio:.2g}",
-            most,
+            f"{block.limit:.2g}",
+            most if len(block.sizes) > 1 else "",
         )
     return table
 
@@ -143,7 +145,7 @@ def print_check(check: Check) -> None:
         console.print(f"{len(differing)} of {len(blocks)} blocks differ")
     else:
         console.print(Text("the witness is valid", style="bold green"))
-        console.print(f"all {len(blocks)} blocks agree to within rounding")
+        console.print(agreed(blocks))
 
 
 def _print_alignment(written: Written) -> None:

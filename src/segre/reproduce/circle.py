@@ -90,7 +90,13 @@ def run(given: Run) -> Found:
     claims = (
         holds("Attention alone merges the tokens", "paper", [*map(_ends, ends[alone])]),
         *(
-            holds(f"With {name}, they merge later or never", "paper", _later(ends, name))
+            holds(
+                f"With {name}, they merge later or never",
+                "paper",
+                _later(ends, name),
+                f"they merge at step {_steps(ends[name])}, and with attention alone at step "
+                f"{_steps(ends[alone])}",
+            )
             for name in others
         ),
     )
@@ -99,7 +105,7 @@ def run(given: Run) -> Found:
             name,
             float(np.mean([one["loss"] ** 0.5 for one in each])),
             _listed([f"{distances(one)[-1]:.2g}" for one in tokens[name]]),
-            _listed(["-" if end is None else str(end) for end in ends[name]]),
+            _steps(ends[name]),
         )
         for name, each in found.items()
     )
@@ -127,6 +133,10 @@ def _later(ends: dict[str, list[int | None]], name: str) -> list[bool]:
     never = float("inf")
     pairs = zip(ends[name], ends["attention"], strict=True)
     return [(never if end is None else end) > (alone or never) for end, alone in pairs]
+
+
+def _steps(ends: Sequence[int | None]) -> str:
+    return _listed(["-" if end is None else str(end) for end in ends])
 
 
 def _listed(words: Sequence[str]) -> str:

@@ -7,16 +7,19 @@ each seed. Its status follows from these: nobody writes it down.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from math import isfinite
 from statistics import fmean, stdev
 from typing import Any, Literal
 
-Source = Literal["paper", "published code rerun", "closed form", "derived here"]
+Source = Literal[
+    "paper", "paper, limit chosen here", "published code rerun", "closed form", "derived here"
+]
 Relation = Literal["=", "<=", ">=", "true", "none"]
 Verdict = Literal["reproduced", "not reproduced", "not testable here"]
 SOURCES: dict[Source, str] = {
     "paper": "stated or shown in the paper",
+    "paper, limit chosen here": "stated in the paper without a number; the limit is segre's",
     "published code rerun": "measured before with the authors' own code",
     "closed form": "a formula, evaluated here",
     "derived here": "derived or first measured for segre; the paper does not state it",
@@ -38,7 +41,7 @@ class Claim:
     tolerance: float = 0.0
     measured: tuple[float | None, ...] = ()  # for each seed, or once if nothing is random
     by_mean: bool = False  # the mean over seeds is compared, not every seed
-    reason: str = ""  # why it cannot be tested
+    reason: str = ""  # why it cannot be tested, or the numbers behind a yes or no
 
     @property
     def status(self) -> Verdict:
@@ -61,6 +64,29 @@ class Claim:
         return apart <= self.tolerance if self.relation == "<=" else -apart <= self.tolerance
 
     @property
+    def why(self) -> str:
+        """Why it is not reproduced or cannot be tested.
+
+        >>> near("x", "paper", 1, [1.06, 0.97], tolerance=0.05).why
+        'further than 0.05 from 1 in 1 of 2 runs: 1.06'
+        """
+        if self.status == "reproduced" or self.reason:
+            return "" if self.status == "reproduced" else self.reason
+        values = [self.mean] if self.by_mean else list(self.measured)
+        wrong = [v for v in values if v is None or not isfinite(v) or not self._fits(v)]
+        if not values:
+            return "nothing was measured"
+        if self.relation == "true":
+            return f"not so in {len(wrong)} of {len(values)} runs"
+        limit = f"{self.expected or 0:.4g}"
+        said = {"<=": "above", ">=": "below"}.get(
+            self.relation, f"further than {self.tolerance:.4g} from"
+        )
+        where = "in the mean" if self.by_mean else f"in {len(wrong)} of {len(values)} runs"
+        shown = ", ".join("no number" if v is None else f"{v:.4g}" for v in wrong)
+        return f"{said} {limit} {where}: {shown}"
+
+    @property
     def mean(self) -> float | None:
         """Over seeds."""
         known = [value for value in self.measured if value is not None]
@@ -75,13 +101,20 @@ class Claim:
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
         own = asdict(self) | {"measured": list(self.measured)}
-        return own | {"status": self.status, "mean": self.mean, "spread": self.spread}
+        return own | {
+            "reason": self.why,
+            "status": self.status,
+            "mean": self.mean,
+            "spread": self.spread,
+        }
 
     @classmethod
     def of(cls, document: dict[str, Any]) -> Claim:
         """Read back; the status is computed again."""
         own = {one.name: document[one.name] for one in fields(cls)}
-        return cls(**{**own, "measured": tuple(own["measured"])})
+        found = cls(**{**own, "measured": tuple(own["measured"])})
+        follows = replace(found, reason="")  # a reason that the numbers give is not kept
+        return follows if follows.why == found.reason else found
 
 
 def near(
@@ -111,9 +144,10 @@ def at_least(
     return Claim(says, source, ">=", expected, 0.0, tuple(measured), by_mean)
 
 
-def holds(says: str, source: Source, measured: Sequence[bool]) -> Claim:
-    """Something is so, or is not, for each seed."""
-    return Claim(says, source, "true", None, 0.0, tuple(float(value) for value in measured))
+def holds(says: str, source: Source, measured: Sequence[bool], because: str = "") -> Claim:
+    """Something is so, or is not, for each seed; `because` has the numbers that decide it."""
+    values = tuple(float(value) for value in measured)
+    return Claim(says, source, "true", None, 0.0, values, reason=because)
 
 
 def not_testable(says: str, source: Source, reason: str) -> Claim:

@@ -159,13 +159,13 @@ def run(given: Run) -> Found:
         ),
         at_most(
             "Stable rank of tokens after two plain layers",
-            "paper",
+            "paper, limit chosen here",
             1.05,
             [one[2] for one in plain],
         ),
         at_least(
             "Stable rank after one layer: outlier removed / plain",
-            "paper",
+            "paper, limit chosen here",
             5,
             [b[1] / a[1] for a, b in zip(plain, removed, strict=True)],
         ),

@@ -100,7 +100,7 @@ def run(given: Run) -> Found:
     claims = (
         at_most(
             "Random walk: attended distance at the largest ratio / at ratio 0",
-            "paper",
+            "paper, limit chosen here",
             0.5,
             [
                 b / a
@@ -119,7 +119,7 @@ def run(given: Run) -> Found:
         ),
         at_least(
             "Random walk, no collapse: entropy / ln n at the largest ratio",
-            "paper",
+            "paper, limit chosen here",
             0.5,
             [value / highest for value in at(walk, "entropy", last)],
         ),

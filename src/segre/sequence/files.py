@@ -10,7 +10,7 @@ import numpy as np
 
 from segre.errors import SegreError, WeightsError
 from segre.fields.interface import Array
-from segre.files import is_standard_input, read_given, whole_file
+from segre.files import extension, is_standard_input, read_given, save_tensors, whole_file
 from segre.values import quote
 from segre.weights import common_kind, number_array, read_arrays
 from segre.weights.npz import npy_array
@@ -21,17 +21,19 @@ ARRAYS = (".npy", ".safetensors")
 TENSORS = (".npz", ".json", ".safetensors")
 
 
-def require_array_file(path: Path) -> None:
-    """Refuse names of files that no array is written to."""
-    if path.suffix not in ARRAYS:
+def require_array_file(path: Path, *, written: bool = True) -> str:
+    """The way in which an array is read or `written`; refused if the file's name has no way."""
+    suffix = extension(path, ARRAYS) if written else path.suffix
+    if suffix not in ARRAYS:
         raise SegreError(f"{str(path)!r}: unknown file type; allowed: {' and '.join(ARRAYS)} files")
+    return suffix
 
 
 def read_array(path: Path) -> Array:
     """The one array of a file; what is piped in (`-`) is as in an .npy file."""
     piped = is_standard_input(path)
     if not piped:
-        require_array_file(path)
+        require_array_file(path, written=False)
     try:
         if piped or path.suffix == ".npy":
             return npy_array(path.name, _bytes(path))
@@ -45,14 +47,12 @@ def read_array(path: Path) -> Array:
 
 def write_array(path: Path, array: Array) -> None:
     """Write an array, completely or not at all."""
-    require_array_file(path)
-    with whole_file(path) as temporary:
-        if path.suffix == ".npy":
+    suffix = require_array_file(path)
+    with whole_file(path, suffix) as temporary:
+        if suffix == ".npy":
             np.save(temporary, array, allow_pickle=False)
         else:
-            from safetensors.numpy import save_file
-
-            save_file({"Y": np.ascontiguousarray(array)}, temporary)
+            save_tensors({"Y": np.ascontiguousarray(array)}, temporary)
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Any], Any]:

@@ -34,7 +34,7 @@ def banded(how: Mechanism) -> bool:
 
 def factors(how: Mechanism) -> bool:
     """Whether weights are products of features, but for a division by their sums over keys."""
-    return how.weigh != "exp" and how.normalise in ("none", "keys") and not banded(how)
+    return how.polynomial and how.normalise in ("none", "keys") and not banded(how)
 
 
 def feature_count(how: Mechanism, a: int) -> int:

@@ -108,6 +108,7 @@ class _Rows:
                 scores -= scores.max(axis=-1, keepdims=True)
             weights = np.exp(scores, out=scores)
         else:
+            assert how.polynomial, how.weigh
             weights = scores if how.weigh == "identity" else polynomial(scores, how.order)
             self._hide(here, seen, weights, 0)
         if self.rates is not None:

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from segre.errors import StoppedRunError, SweepError
+from segre.errors import SweepError
+from segre.files import place
 from segre.values import quote
 
 MARK = int.from_bytes(b"sgre")  # in the header of the file: it is a store of ours, if damaged too
@@ -33,7 +34,7 @@ def driving(path: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         advice = ADVICE.get(code, f"it may be damaged: {_GO_ON}")
-        raise StoppedRunError(f"store {quote(str(path))}: {error}; {advice}") from None
+        raise SweepError(f"store {quote(str(path))}: {error}; {advice}") from None
 
 
 @contextmanager
@@ -73,12 +74,14 @@ def ours(path: Path) -> bool:
     return start[_MARK_AT] == MARK.to_bytes(4) or _SCHEMA_TEXT in start
 
 
-def require_file(path: Path) -> None:
-    """Refuse what is there and is not an ordinary file."""
+def require_file(path: Path, *, written: bool = False) -> None:
+    """Refuse what is there and is not an ordinary file, or is not to be `written` to."""
     try:
+        if written and place(path) is None:
+            raise SweepError(f"store {quote(str(path))} is not an ordinary file; give one with -o")
         found = path.stat().st_mode
     except OSError as error:
-        if isinstance(error, FileNotFoundError):
+        if isinstance(error, FileNotFoundError) and not path.is_symlink():
             return
         raise SweepError(f"store {quote(str(path))}: {error.strerror}") from None
     if not stat.S_ISREG(found):
@@ -94,17 +97,11 @@ def only_driver(path: Path) -> Iterator[None]:
     """
     import fcntl
 
-    if path.exists():
-        if not os.access(path, os.W_OK):
-            raise SweepError(
-                f"store {quote(str(path))} is read-only; make it writable, or give another file "
-                "with -o"
-            )
-        if path.stat().st_nlink > 1:  # a run would not see what is written under the other name
-            raise SweepError(
-                f"store {quote(str(path))} is a hard link, so the same file has another name; give "
-                "a separate file, such as a copy"
-            )
+    if path.exists() and path.stat().st_nlink > 1:  # a run would not see what the other name gets
+        raise SweepError(
+            f"store {quote(str(path))} is a hard link, so the same file has another name; give "
+            "a separate file, such as a copy"
+        )
     lock = path.with_name(path.name + "-lock")
     while True:
         try:

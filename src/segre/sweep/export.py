@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from segre.errors import SweepError
-from segre.files import whole_file
+from segre.files import extension, whole_file
 from segre.libraries import library
 from segre.sweep.store import Row, Store
 from segre.values import quote
@@ -37,17 +37,17 @@ def export(path: str | Path, target: str | Path) -> int:
     2
     """
     target = Path(target)
-    if target.suffix not in FORMATS:
+    if (suffix := extension(target, FORMATS)) not in FORMATS:
         raise SweepError(
             f"export {quote(str(target))}: unknown file format {target.suffix!r}; allowed: "
             f"{', '.join(FORMATS)}"
         )
-    if target.suffix == ".parquet":  # before anything is read
+    if suffix == ".parquet":  # before anything is read
         library("pyarrow.parquet", "Parquet", extra="tables", error=SweepError)
     rows = _rows(path)
     columns = _columns(rows)
-    with whole_file(target) as temporary:
-        if target.suffix == ".csv":
+    with whole_file(target, suffix) as temporary:
+        if suffix == ".csv":
             with temporary.open("w", newline="", encoding="utf-8") as file:
                 writer = csv.DictWriter(file, columns)
                 writer.writeheader()

@@ -24,6 +24,7 @@ from segre.sweep.holdout import Source
 from segre.sweep.known import Known
 from segre.sweep.law import LawPiece
 from segre.sweep.names import NUMBERED, with_entries
+from segre.sweep.plan import Plan
 from segre.sweep.search import KnownRow, Search, meets, point_of
 from segre.sweep.store import Row, Store
 from segre.values import quote
@@ -81,10 +82,10 @@ def fit(
 ) -> Fit:
     """Formulas for the dimensions in a store.
 
-    `fields` are the variables (by default all fields that vary); `where` restricts the rows;
-    `rational` allows fractional coefficients; `degree` is the largest degree that is tried. Each
-    formula is tested on so many `fresh` architectures. The exact rank mod p of a row counts as its
-    dimension; with `ranks`, so does a rank found in ball arithmetic at a few real points.
+    `fields` are the variables (by default all fields of the plan that vary); `where` restricts the
+    rows; `rational` allows fractional coefficients; `degree` is the largest degree that is tried.
+    Each formula is tested on so many `fresh` architectures. The exact rank mod p of a row counts as
+    its dimension; with `ranks`, so does a rank found in ball arithmetic at a few real points.
 
     >>> from tempfile import TemporaryDirectory
     >>> from segre.sweep.run import run
@@ -103,7 +104,7 @@ def fit(
     rows = [row for row, known in said if known is not None]
     if not any(known is not None and known.value is not None for _, known in said):
         raise SweepError(f"fit: no row of {quote(str(path))} has a known dimension")
-    names = _variables(rows, fields)
+    names = _variables(plan, rows, fields)
     source = Source(plan, names, {row.digest for row in asked}, seed)
     search = Search(names, only, degree, rational, ranks, source, fresh)
     every = [
@@ -135,8 +136,12 @@ def fit(
     )
 
 
-def _variables(rows: Sequence[Row], asked: Sequence[str]) -> list[str]:
-    """The fields that vary, without copies of one another."""
+def _variables(plan: Plan, rows: Sequence[Row], asked: Sequence[str]) -> list[str]:
+    """The fields that were swept and vary, without copies of one another.
+
+    A field that only follows another one (dv is head, if it is not given) is not a variable: a
+    formula in it would be false as soon as it is given.
+    """
     points = [with_entries(row.fields) for row in rows]
     common = [n for n in points[0] if all(n in point for point in points) and n != "layers"]
     numeric = [n for n in common if all(type(point[n]) is int for point in points)]
@@ -146,7 +151,9 @@ def _variables(rows: Sequence[Row], asked: Sequence[str]) -> list[str]:
                 f"fit: {quote(name)} is not a number in every row; allowed: {', '.join(numeric)}"
             )
     # of copies the first is kept: d rather than d0, d0 rather than a
-    ordered = list(asked) or sorted(numeric, key=_order)
+    swept = {"l" if key == "layers" else key for key in plan.choices}
+    free = [n for n in numeric if n in swept or n.rstrip("0123456789") in swept]
+    ordered = list(asked) or sorted(free, key=_order)
     columns: dict[tuple[int, ...], str] = {}
     for name in ordered:
         column = tuple(point[name] for point in points)

@@ -181,7 +181,7 @@ def _drive(
     waiting += last
     before = total - len(waiting)  # the store may hold more, of a longer draw
     progress("sweeping", before, total)
-    for row in _rows(plan, waiting[:limit], solver, share):
+    for row in rows_of(plan, waiting[:limit], solver, share):
         store.add([row])
         finished += 1
         timed_out += row.status == RETRIED
@@ -189,7 +189,7 @@ def _drive(
     return Ran(finished, before, total, monotonic() - began, timed_out, store.mended)
 
 
-def _rows(
+def rows_of(
     plan: Plan, waiting: list[tuple[int, Drawn]], solver: Solver, share: int
 ) -> Iterator[Row]:
     """The rows of waiting tasks, as they finish; tasks that do not fit are not started."""

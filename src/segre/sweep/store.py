@@ -55,7 +55,7 @@ class Store:
 
         A damaged one is mended: what is whole is kept, and so is the damaged file.
         """
-        require_file(Path(path))
+        require_file(Path(path), written=True)
         named, real = Path(path), Path(path).resolve()
         with only_driver(real), driving(named):
             new = not real.exists() or not real.stat().st_size

@@ -16,8 +16,7 @@ def main() -> None:
     """Solve what comes in until nothing can come any more."""
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever prints does not get between the results
-    lines: SimpleQueue[str] = SimpleQueue()
-    Thread(target=_listen, args=(lines,), daemon=True).start()
+    lines = listening()
     from segre.geometry.dimension import dimension
     from segre.sweep.task import solve
 
@@ -30,10 +29,17 @@ def main() -> None:
         out.flush()
 
 
-def _listen(lines: SimpleQueue[str]) -> None:
-    for line in sys.stdin:
-        lines.put(line)
-    os._exit(0)  # the driver is gone, or done: nobody waits for what is being solved
+def listening() -> SimpleQueue[str]:
+    """The lines of standard input as they come; when it closes, the process ends at once."""
+    lines: SimpleQueue[str] = SimpleQueue()
+
+    def listen() -> None:
+        for line in sys.stdin:
+            lines.put(line)
+        os._exit(0)  # the driver is gone, or done: nobody waits for what is being solved
+
+    Thread(target=listen, daemon=True).start()
+    return lines
 
 
 if __name__ == "__main__":

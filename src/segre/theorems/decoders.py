@@ -116,11 +116,11 @@ def _first_layer(spec: Transformer, name: str, extra: int) -> list[Hypothesis]:
     out = [Hypothesis(f"{name}.first", says, pairs, ">", unknowns)]
     if spec.qknorm:
         needed = d + _generic_points(spec)
-        common = V - 1 - a - (a * unknowns // (V - a) if a < V else V)
+        common = max(V - 1 - a - (a * unknowns // (V - a) if a < V else V), 0)
         says = "common keys >= N = d + a(a+1)/2 + a"
         out.append(Hypothesis(f"{name}.keys", says, common, ">=", needed))
         spread = common - 1 - a
-        others = V - 1 - -(-unknowns // spread) if spread > 0 else 0
+        others = max(V - 1 - -(-unknowns // spread), 0) if spread > 0 else 0
         out.append(Hypothesis(f"{name}.queries", "common queries >= N", others, ">=", needed))
     return out
 

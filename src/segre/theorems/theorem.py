@@ -8,8 +8,10 @@ from typing import Any, Literal
 
 from segre.architectures import Architecture
 from segre.finding import Bound, Evidence
+from segre.transformer.spec import Transformer
 
 PAGE = "docs/theorems.md"
+STATEMENT = "statement (T) of docs/soundness.md"  # on normal distribution functions
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,12 @@ class Application:
         return self.spec.parameters - self.redundant if self.holds else None
 
     @property
+    def trusts(self) -> list[str]:
+        """What the proof rests on beside its page: by name, published theorems and (T)."""
+        normal = isinstance(self.spec, Transformer) and self.spec.mlp in ("gelu", "geglu")
+        return [*self.theorem.trusts, *([STATEMENT] if normal else [])]
+
+    @property
     def bound(self) -> Bound:
         """The dimension, as a lower and an upper bound."""
         if self.dimension is None:
@@ -151,5 +159,5 @@ class Application:
             "symmetries": self.symmetries,
             "hypotheses": [one.document() for one in self.hypotheses],
             "proof": self.theorem.page,
-            "trusts": list(self.theorem.trusts),
+            "trusts": self.trusts,
         }

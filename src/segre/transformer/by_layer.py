@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import TypeVar
 
 Windows = tuple[int, ...]
-Bases = int | tuple[int, ...]
+Base = int | Fraction
+Bases = Base | tuple[Base, ...]
+Dense = int | tuple[int, ...]  # of the first layers, or by layer: 1 or 0
 Rescales = str | tuple[str, ...]
 Attns = str | tuple[str, ...]  # names of mechanisms
-Item = TypeVar("Item", int, str)
+Item = TypeVar("Item", int, str, Base)
 
 
 def every(given: Item | tuple[Item, ...], layers: int) -> list[Item]:
@@ -63,6 +66,19 @@ def mechanisms(given: Attns, layers: int) -> Attns:
     (('lightning', 'softmax'), 'softmax')
     """
     return _one_or_list(every(given, layers))
+
+
+def dense_layers(given: Dense, layers: int) -> Dense:
+    """How many of the first layers are dense, if these are all; otherwise the shortest list.
+
+    >>> dense_layers((1, 1, 0), 3), dense_layers((1, 0), 4), dense_layers((0, 1), 1)
+    (2, (1, 0), 0)
+    """
+    if not isinstance(given, tuple):
+        return given
+    found = every(given, layers)
+    first = sum(found)
+    return first if all(found[:first]) else shortest(found)
 
 
 def _one_or_list(values: list[Item]) -> Item | tuple[Item, ...]:

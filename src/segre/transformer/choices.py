@@ -10,8 +10,10 @@ from segre.attention.mechanism import Gate
 from segre.transformer.by_layer import (
     Attns,
     Bases,
+    Dense,
     Rescales,
     Windows,
+    dense_layers,
     mechanisms,
     rotations,
     windows,
@@ -38,7 +40,7 @@ Place = Literal["pre", "post", "sandwich", "after"]
 QkNorm = bool | Literal["all"]
 Position = Literal["none", "rope", "learned"]
 Layout = Literal["half", "interleaved"]
-Bias = Literal["none", "qkv", "attn", "mlp", "all"]
+Bias = Literal["none", "qkv", "attn", "mlp", "norm", "mlp-norm", "all"]
 Router = Literal["sigmoid", "softmax", "sigmoid-raw", "softmax-raw"]
 Output = Literal["hidden", "logits", "softmax"]
 Read = Literal["all", "first", "last"]
@@ -100,7 +102,7 @@ class Choices:
     eff: int = 0  # hidden units of one routed expert
     expbias: bool = False  # routed experts and their router have biases
     limit: Fraction = Fraction(0)  # where mlp=clamped clamps its gate and its other factor
-    dense: int = 0  # how many of the first layers have a dense MLP all the same
+    dense: Dense = 0  # how many of the first layers have a dense MLP all the same; or a list
     router: Router = "sigmoid"  # shares of the chosen experts; raw: not divided by their sum
     groups: int = 0  # groups of experts, one after the other; 0 is none
     within: int = 0  # how many of the groups a token may use
@@ -130,6 +132,7 @@ class Choices:
     def __post_init__(self) -> None:
         """A canonical form: shortest lists, standard scales left out."""
         object.__setattr__(self, "window", windows(self.window, self.layers))
+        object.__setattr__(self, "dense", dense_layers(self.dense, self.layers))
         if self._turns_by_layer:
             base, how = rotations(self.base, self.rescale, self.layers)
             object.__setattr__(self, "base", base)

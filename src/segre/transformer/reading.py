@@ -10,7 +10,7 @@ from segre.attention import PLAIN as NAMES
 from segre.attention.mechanism import Gate
 from segre.errors import SpecError
 from segre.spec import DEEPEST
-from segre.transformer.by_layer import Attns, Bases, Rescales, Windows
+from segre.transformer.by_layer import Attns, Bases, Dense, Rescales, Windows
 from segre.transformer.choices import (
     DEFAULTS,
     KEYS,
@@ -29,7 +29,7 @@ from segre.transformer.choices import (
     Router,
 )
 from segre.transformer.rescale import rescale
-from segre.values import choice, flag, fraction, quote, require_keys, whole
+from segre.values import choice, flag, fraction, number, quote, require_keys, whole
 
 VERSION = 1
 
@@ -59,8 +59,14 @@ def _listed(key: str, value: Any) -> list[Any]:
     return given
 
 
+def _dense(key: str, value: Any) -> Dense:
+    if not isinstance(value, list | tuple):
+        return _count(key, value)
+    return tuple(whole(key, one, 1, smallest=0) for one in _listed(key, value))
+
+
 def _bases(key: str, value: Any) -> Bases:
-    given = tuple(whole(key, base, smallest=0) for base in _listed(key, value))
+    given = tuple(number(key, base) for base in _listed(key, value))
     return given[0] if len(given) == 1 else given
 
 
@@ -106,6 +112,7 @@ def _reader(annotation: str) -> Callable[[str, Any], Any]:
         "QkNorm": _qknorm,
         "Windows": _windows,
         "Bases": _bases,
+        "Dense": _dense,
         "Rescales": _rescales,
         "Attns": _mechanisms,
     }

@@ -14,6 +14,7 @@ from functools import lru_cache
 from flint import arb, ctx
 
 from segre.fields.circle import Frequencies
+from segre.transformer.by_layer import Base
 from segre.transformer.rescale import Rescale
 from segre.transformer.spec import Transformer
 
@@ -27,12 +28,12 @@ def frequencies(spec: Transformer) -> Frequencies:
     >>> frequencies(net).floats().tolist()
     [0.5, 0.005]
     """
-    assert isinstance(spec.base, int)
+    assert not isinstance(spec.base, tuple)
     return _frequencies(spec.base, spec.rotary // 2, spec.rescaling, spec.t)
 
 
 @lru_cache(maxsize=256)
-def _frequencies(base: int, planes: int, how: Rescale | None, t: int) -> Frequencies:
+def _frequencies(base: Base, planes: int, how: Rescale | None, t: int) -> Frequencies:
     if how is None:
         return Frequencies(base, planes)
     if how.kind == "dynamic":
@@ -53,7 +54,7 @@ def _frequencies(base: int, planes: int, how: Rescale | None, t: int) -> Frequen
         ctx.prec = before
 
 
-def _llama3(how: Rescale, base: int, planes: int) -> Iterator[tuple[Fraction, Fraction]]:
+def _llama3(how: Rescale, base: Base, planes: int) -> Iterator[tuple[Fraction, Fraction]]:
     """Planes of more than `high` turns stay, those of fewer than `low` are slowed down.
 
     In between, with s = (turns - low) / (high - low), frequencies are multiplied by
@@ -61,7 +62,7 @@ def _llama3(how: Rescale, base: int, planes: int) -> Iterator[tuple[Fraction, Fr
     """
     rest, slowed = 1 - 1 / how.factor, 1 / how.factor
     for j in range(planes):
-        turns = _number(how.length) * arb(base) ** (arb(-j) / planes) / (2 * arb.pi())
+        turns = _number(how.length) * _number(base) ** (arb(-j) / planes) / (2 * arb.pi())
         if turns > _number(how.high):
             yield Fraction(1), Fraction(0)
         elif turns < _number(how.low):
@@ -71,13 +72,13 @@ def _llama3(how: Rescale, base: int, planes: int) -> Iterator[tuple[Fraction, Fr
             yield slowed - steep * how.low, steep * how.length / 2
 
 
-def _yarn(how: Rescale, base: int, planes: int) -> Iterator[tuple[Fraction, Fraction]]:
+def _yarn(how: Rescale, base: Base, planes: int) -> Iterator[tuple[Fraction, Fraction]]:
     """Planes before `first` stay, those after `last` are slowed down, a ramp in between."""
 
     def plane_of(turns: Fraction) -> arb:
         """The (fractional) index of the plane that makes this many turns within the length."""
         ratio = _number(how.length / turns) / (2 * arb.pi())
-        return planes * ratio.log() / arb(base).log()
+        return planes * ratio.log() / _number(base).log()
 
     first = Fraction(max(0, _whole(plane_of(how.fast).floor())))
     last = Fraction(min(2 * planes - 1, _whole(plane_of(how.slow).ceil())))
@@ -95,5 +96,5 @@ def _whole(value: arb) -> int:
     return int(found)
 
 
-def _number(value: Fraction) -> arb:
+def _number(value: Base) -> arb:
     return arb(value.numerator) / arb(value.denominator)

@@ -27,6 +27,8 @@ def require(spec: Traits) -> None:
             f"rotary: {spec.rotary} is more than head={spec.head}; allowed: at most head"
         )
     _require_rotations(spec)
+    if spec.bias in ("norm", "mlp-norm"):
+        _require_norm_biases(spec)
     if not spec.firstnorm:
         _require_first_norm(spec)
     _require_absorbed(spec)
@@ -235,6 +237,17 @@ def _require_labels(spec: Traits) -> None:
             raise SpecError(f"relation: {spec.relation} is not allowed; allowed: 2 to vocab")
 
 
+def _require_norm_biases(spec: Traits) -> None:
+    """Biases of norms, while those of attention, or of all linear maps, are missing."""
+    if not spec.norm_bias or spec.place not in ("pre", "post"):
+        raise SpecError(f"bias={spec.bias} needs norm=layer, gain=true, and place=pre or post")
+    for key in ("transform", "patch", "experts", "share", "qknorm", "embnorm", "types"):
+        if getattr(spec, key):
+            raise SpecError(f"{key} cannot be combined with bias={spec.bias}")
+    if spec.embed and not spec.project:
+        raise SpecError(f"embed with bias={spec.bias} needs project=true")
+
+
 def _require_rotations(spec: Traits) -> None:
     if spec.pos != "rope":
         if spec.rotary or spec.rescale:
@@ -246,7 +259,7 @@ def _require_rotations(spec: Traits) -> None:
         raise SpecError("base: 0 in all layers means no rotary positions; write pos=none")
     for base, how in spec.rotations:
         if base < 2:
-            raise SpecError(f"base: {base} is not allowed; allowed: whole numbers from 2")
+            raise SpecError(f"base: {base} is not allowed; allowed: numbers from 2")
         if how.startswith("dynamic") and spec.rotary < 4:
             raise SpecError("rescale=dynamic needs rotary=4 or more")
         if how.startswith("longrope") and 2 * len(rescale(how).short) != spec.rotary:

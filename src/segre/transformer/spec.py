@@ -119,7 +119,7 @@ class Transformer(Traits):
     @classmethod
     def _built(cls, values: dict[str, Any]) -> Transformer:
         spec = cls(**completed(values))
-        for key in ("window", "base", "rescale", "attn"):
+        for key in ("window", "base", "rescale", "attn", "dense"):
             given = values.get(key, ())
             if isinstance(given, tuple) and len(given) > spec.layers:
                 raise SpecError(
@@ -137,7 +137,7 @@ def _shown(value: Any) -> str:
 def _plain(value: Any) -> Any:
     """A value for JSON: fractions as decimals where possible, a list of one as its item."""
     if isinstance(value, tuple):
-        return value[0] if len(value) == 1 else list(value)
+        return _plain(value[0]) if len(value) == 1 else [_plain(item) for item in value]
     if not isinstance(value, Fraction):
         return value
     if value.denominator == 1:

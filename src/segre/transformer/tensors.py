@@ -46,7 +46,7 @@ def count(spec: Transformer) -> int:
     if not spec.firstnorm:
         missing = sum(prod(shape) for shape in _norm(spec, "norm1", spec.d).values())
         return count(replace(spec, firstnorm=True)) - missing
-    if spec.by_mechanism:
+    if spec.by_mechanism or isinstance(spec.dense, tuple):
         return ends + sum(_layer_size(spec, i) * n for i, n in _alike(spec).items())
     first = min(spec.dense, spec.layers) if spec.experts else spec.layers
     rest = spec.layers - first
@@ -55,7 +55,8 @@ def count(spec: Transformer) -> int:
 
 def largest_stage(spec: Transformer) -> int:
     """Number of weights of the largest attention or MLP sublayer."""
-    kinds = _alike(spec) if spec.by_mechanism else (1, 1 if spec.share else spec.layers)
+    by_layer = spec.by_mechanism or isinstance(spec.dense, tuple)
+    kinds = _alike(spec) if by_layer else (1, 1 if spec.share else spec.layers)
     layers = {part: part_shapes(spec, part) for part in map(str, kinds)}
     sizes = [
         sum(prod(shape) for name, shape in shapes.items() if of_mlp(name) == mlp)
@@ -89,6 +90,8 @@ def part_shapes(spec: Transformer, part: str) -> Mapping[str, tuple[int, ...]]:
 
 def routed(spec: Transformer, layer: int) -> bool:
     """Whether the MLP of a layer (counted from 1) has experts."""
+    if isinstance(spec.dense, tuple):
+        return spec.experts > 0 and not spec.dense[(layer - 1) % len(spec.dense)]
     return spec.experts > 0 and layer > spec.dense
 
 

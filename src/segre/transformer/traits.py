@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 from segre.attention import mechanism
 from segre.attention.mechanism import Mechanism
 from segre.slope import Slope
-from segre.transformer.by_layer import every
+from segre.transformer.by_layer import Base, every
 from segre.transformer.choices import GATED, PIECEWISE, Choices
 from segre.transformer.rescale import Rescale, rescale
 
@@ -91,7 +91,7 @@ class Traits(Choices):
         return replace(self, pos="none", rotary=0, base=Choices.base, rescale="")
 
     @property
-    def rotations(self) -> tuple[tuple[int, str], ...]:
+    def rotations(self) -> tuple[tuple[Base, str], ...]:
         """Base and rescaling of the rotary layers, each pair once."""
         if self.pos != "rope":
             return ()
@@ -230,12 +230,13 @@ class Traits(Choices):
     @property
     def mlp_bias(self) -> bool:
         """Whether the linear maps of MLPs have biases."""
-        return self.bias in ("mlp", "all")
+        return self.bias in ("mlp", "mlp-norm", "all")
 
     @property
     def norm_bias(self) -> bool:
-        """Whether norms have biases: only LayerNorms with bias=all."""
-        return self.norm == "layer" and self.gain and self.bias == "all"
+        """Whether norms have biases: only LayerNorms."""
+        biased = self.bias in ("norm", "mlp-norm", "all")
+        return self.norm == "layer" and self.gain and biased
 
     @property
     def gated(self) -> bool:

@@ -11,9 +11,10 @@ from segre.fields.interface import Array
 from segre.fields.linear import Floats, LinearAlgebra, Rationals
 from segre.fields.rational import Rational
 from segre.fields.real import Real
+from segre.shown import Brief
 
 
-class Numbers:
+class Numbers(Brief):
     """A spec and its vector of weights: float64, or objects that are exact fractions."""
 
     spec: Any

@@ -12,7 +12,7 @@ import numpy as np
 from segre.architectures import Architecture
 from segre.errors import WeightsError
 from segre.fields.interface import Array
-from segre.files import whole_file
+from segre.files import extension, whole_file
 from segre.values import quote
 from segre.weights.arrays import common_kind, number_array
 
@@ -82,9 +82,9 @@ def write_tensors(
     path: str | Path, spec: Architecture, layers: Sequence[Mapping[str, Array]]
 ) -> None:
     """Write a .json file (exact or float64) or an .npz file (float64)."""
-    path = Path(path)
+    suffix = extension(path, (".json", ".npz"))
     exact = any(tensor.dtype == object for own in layers for tensor in own.values())
-    if path.suffix == ".npz":
+    if suffix == ".npz":
         if exact:
             raise WeightsError(
                 f"weights {str(path)!r}: .npz files hold floats, and these weights "
@@ -95,10 +95,10 @@ def write_tensors(
             for number, own in enumerate(layers, 1)
             for name, tensor in own.items()
         }
-        with whole_file(path) as temporary:
+        with whole_file(path, suffix) as temporary:
             np.savez(temporary, spec=np.array(str(spec)), **arrays)
         return
-    if path.suffix != ".json":
+    if suffix != ".json":
         raise WeightsError(
             f"weights {str(path)!r}: unknown file type; allowed: .json and .npz files"
         )

@@ -10,10 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from segre.errors import SegreError, WeightsError
+from segre.errors import SegreError, UnsupportedError, WeightsError
 from segre.fields.interface import Array
-from segre.network import LayerWeights, layer_starts, slots, unflatten
+from segre.hybrid.spec import KINDS, Hybrid
+from segre.models import architecture
+from segre.network import LayerWeights, layer_starts, slots, tensors, unflatten
 from segre.spec import Network
+from segre.values import quote
 from segre.weights.arrays import read_arrays
 from segre.weights.numbers import Numbers, random_fractions
 from segre.weights.tensors import tensors_of, write_tensors
@@ -33,27 +36,45 @@ class Weights(Numbers):
     spec: Network
     vector: Array
 
+    @property
+    def network(self) -> Network:
+        """The spec, if all heads are plain softmax or plain lightning; otherwise refused."""
+        if not isinstance(self.spec, Network):
+            raise UnsupportedError(
+                f"spec {quote(str(self.spec))}: its heads have mechanisms with options; allowed "
+                "here: plain softmax or lightning (segre.attend takes all weights)"
+            )
+        return self.spec
+
     @cached_property
     def layers(self) -> list[LayerWeights[Array]]:
         """The tensors of each layer."""
         return [
             unflatten(layer, self.vector[start : start + layer.parameters])
-            for layer, start in zip(self.spec.layers, layer_starts(self.spec), strict=True)
+            for layer, start in zip(self.network.layers, layer_starts(self.network), strict=True)
         ]
 
     @classmethod
-    def random(cls, spec: Source, seed: int = 0, *, exact: bool = False) -> Weights:
-        """Normal weights scaled by width, or small random fractions."""
-        net = Network.parse(spec)
+    def random(cls, spec: Source | Hybrid, seed: int = 0, *, exact: bool = False) -> Weights:
+        """Normal weights scaled by width, or small random fractions; decays between 0 and 1."""
+        net = architecture(spec)
+        if not isinstance(net, Network | Hybrid):
+            raise UnsupportedError(
+                f"spec {quote(str(net))}: weights are drawn for stacks of attention layers only; "
+                f"allowed: {', '.join(f'{kind}/' for kind in KINDS)}"
+            )
         rng = np.random.default_rng(seed)
-        if exact:
-            return cls(net, random_fractions(rng, net.parameters))
-        parts = [
-            rng.standard_normal(slot.range.stop - slot.start) / np.sqrt(slot.shape[-1])
-            for layer, start in zip(net.layers, layer_starts(net), strict=True)
-            for slot in slots(layer, start)
-        ]
-        return cls(net, np.concatenate(parts))
+        vector = (random_fractions if exact else np.random.Generator.standard_normal)(
+            rng, net.parameters
+        )
+        for (_, name), slot in tensors(net).items():
+            own = vector[slot.range]
+            if name.endswith("decay"):
+                vector[slot.range] = abs(own) / (1 + abs(own))
+            elif not exact:
+                vector[slot.range] = own / np.sqrt(slot.shape[-1])
+        found: Any = net
+        return cls(found, vector)
 
     @classmethod
     def of_layers(cls, spec: Source, layers: list[LayerWeights[Array]]) -> Weights:
@@ -83,15 +104,14 @@ class Weights(Numbers):
     @classmethod
     def of_document(cls, given: dict[str, Any]) -> Weights:
         """From what `read_arrays` found in a file."""
-        spec, tensors = tensors_of(given, _spec, lambda spec: spec.depth, _names)
-        return cls.of_layers(spec, [LayerWeights(**own) for own in tensors])
+        spec, named = tensors_of(given, _spec, lambda spec: spec.depth, _names)
+        return cls.of_layers(spec, [LayerWeights(**own) for own in named])
 
     def write(self, path: str | Path) -> None:
         """Write a .json file (exact or float64) or an .npz file (float64)."""
-        layers = [
-            {slot.name: getattr(own, slot.name) for slot in slots(layer)}
-            for layer, own in zip(self.spec.layers, self.layers, strict=True)
-        ]
+        layers: list[dict[str, Array]] = [{} for _ in self.spec.layers]
+        for (part, name), slot in tensors(self.spec).items():
+            layers[int(part) - 1][name] = self.vector[slot.range].reshape(slot.shape)
         write_tensors(path, self.spec, layers)
 
 

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file
 
 from segre.checkpoint.commands import move, same
 from segre.checkpoint.folder import new_directory
 from segre.errors import SegreError
-from segre.files import shown
+from segre.files import save_tensors, shown
 from segre.shown import Shown
 
 _SHIPPED = Path(__file__).parent
@@ -68,7 +68,7 @@ def demo(directory: str | Path = "segre-demo") -> Demo:
         for name, weights in ((_BASE, base), (_TUNED, tuned)):
             own = folder / name
             own.mkdir()
-            save_file(weights, own / "model.safetensors", metadata={"format": "pt"})
+            save_tensors(weights, own / "model.safetensors", {"format": "pt"})
             for file in ("config.json", "tokenizer.json"):
                 shutil.copyfile(_SHIPPED / file, own / file)
         move(folder / _TUNED, folder / _MOVED, report=False)

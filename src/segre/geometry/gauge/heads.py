@@ -8,10 +8,12 @@ import numpy as np
 
 from segre.attention.symmetries import SCALE, query_key, value_output
 from segre.fields.interface import Array
+from segre.geometry.gauge.absorb import inverse_gain
 from segre.geometry.gauge.latents import latent_pieces, latent_planes
 from segre.geometry.gauge.mixed_norm import mixed_norm_pieces
 from segre.geometry.gauge.piece import Group, ModularWeights, Piece
-from segre.geometry.gauge.wiring import has, where
+from segre.geometry.gauge.unreached import post_norm
+from segre.geometry.gauge.wiring import Norm, has, norm_before, where
 from segre.geometry.reach import annihilator
 from segre.transformer.layers import plane_dimensions
 from segre.transformer.spec import Transformer
@@ -32,9 +34,11 @@ def head_pieces(spec: Transformer, part: str) -> Iterator[Piece]:
         yield _values(spec, part, at)
     if not spec.latent and spec.dv > spec.d and spec.group > 1 and spec.gate != "element":
         yield _unmet(spec, part, at, "W_V", "W_O", transpose=True)
-    if has(spec, part, "b_K"):
-        yield from _key_bias(spec, part, at)
-        yield from _value_bias(spec, part, at)
+    if not spec.latent:
+        site = _biased_norm(spec, part)
+        if has(spec, part, "b_K") or site is not None:
+            yield from _key_bias(spec, part, at, site)
+            yield from _value_bias(spec, part, at, site)
     if spec.mechanism.scales and not spec.mixnorm:
         yield _scale(spec, part, at)
     if spec.latent:
@@ -237,7 +241,17 @@ def _values(spec: Transformer, part: str, at: str) -> Piece:
     return Piece("value-output", name, at, "VO", "exact", count, build)
 
 
-def _key_bias(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
+def _biased_norm(spec: Transformer, part: str) -> Norm | None:
+    """The norm with a bias that keys and values without biases read.
+
+    They read its bias by the form 1^T G^-1, as if it were their own.
+    """
+    end = (part, "attention")
+    site = None if has(spec, part, "b_K") else norm_before(spec, end) or post_norm(spec, end)
+    return None if site is None or site.bias is None else site
+
+
+def _key_bias(spec: Transformer, part: str, at: str, site: Norm | None) -> Iterator[Piece]:
     """A key bias shifts all scores of a query equally, which cancels in the softmax."""
     if not spec.ignores_shifts or spec.qknorm or not spec.still:
         return
@@ -245,9 +259,10 @@ def _key_bias(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
     def build(w: ModularWeights) -> Array:
         still = _still(spec)
         canvas = w.canvas(spec.kv * len(still))
-        view = canvas(part, "b_K")
+        view = canvas(part, "b_K" if site is None else "W_K")
+        form = 1 if site is None else inverse_gain(w, site)[:, 0]
         for row, (g, j) in enumerate((g, j) for g in range(spec.kv) for j in still):
-            view[row, g, 0, j] = 1
+            view[row, g, 0, j] = form
         return canvas.rows
 
     name = "key biases, which cancel in the softmax"
@@ -255,20 +270,26 @@ def _key_bias(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
     yield Piece("key-bias", name, at, "norms and biases", "exact", count, build)
 
 
-def _value_bias(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
+def _value_bias(spec: Transformer, part: str, at: str, site: Norm | None) -> Iterator[Piece]:
     """Softmax columns sum to one: value biases write a constant, if no gate is in between."""
     if not spec.sums_to_one or spec.gate != "none":
         return
     inner, d = spec.kv * spec.dv, spec.d
     centred = norm_centres(spec)
-    if has(spec, part, "b_O"):
+    values = "b_V" if site is None else "W_V"
+    taker = "b_down" if site is not None and spec.parallel else "b_O"
+    if has(spec, part, taker):
 
         def absorbed(w: ModularWeights) -> Array:
             canvas = w.canvas(inner)
-            dV, dO = canvas(part, "b_V"), canvas(part, "b_O")
-            written = w(part, "W_O").sum(axis=1)  # (kv, d, v)
+            dV, dO = canvas(part, values), canvas(part, taker)
+            written = w.field.reduce(w(part, "W_O").sum(axis=1))  # (kv, d, v)
+            form = np.ones(1) if site is None else inverse_gain(w, site)[:, 0]
+            if site is not None:
+                read = w.field.mul(form[:, None], w(site.part, str(site.bias)))
+                written = w.field.mul(written, w.field.sum(read, axis=-2)[0])
             for row, (g, j) in enumerate((g, j) for g in range(spec.kv) for j in range(spec.dv)):
-                dV[row, g, 0, j] = 1
+                dV[row, g, 0, j] = form
                 dO[row, :, 0] = -written[g, :, j]
             return w.field.reduce(canvas.rows)
 
@@ -285,8 +306,9 @@ def _value_bias(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
         if centred:
             joint = w.field.reduce(joint[1:] - joint[:1])
         forms = annihilator(w.field, joint)
-        canvas = w.canvas(len(forms))
-        canvas(part, "b_V")[:, :, 0, :, 0] = forms.reshape(-1, spec.kv, spec.dv)
+        canvas, shape = w.canvas(len(forms)), (-1, spec.kv, spec.dv, 1)
+        form = np.ones(1) if site is None else inverse_gain(w, site)[:, 0]
+        canvas(part, values)[:, :, 0] = w.field.mul(forms.reshape(shape), form)
         return canvas.rows
 
     name = "value biases that write nothing"

@@ -11,7 +11,7 @@ from segre.fields.interface import Array
 from segre.geometry.gauge.absorb import inverse_gain, unit_shift
 from segre.geometry.gauge.norms import read_norms, title
 from segre.geometry.gauge.piece import Holds, ModularWeights, Piece
-from segre.geometry.gauge.vocabulary import logits_may_shift
+from segre.geometry.gauge.vocabulary import has_tied_mean, logits_may_shift
 from segre.geometry.gauge.wiring import (
     End,
     Norm,
@@ -282,6 +282,7 @@ def _centred(spec: Transformer, tensor: tuple[str, str]) -> Piece:
     moved = {
         "positions": spec.unused_positions + free + (spec.patch > 0) + spec.cls,
         "types": int(free or has(spec, "embed", "positions")),
+        "tokens": int(has_tied_mean(spec)),
     }
 
     scale = layer_scale(spec, tensor)

@@ -92,7 +92,7 @@ def sole_producer(spec: Transformer, end: End) -> End | None:
     return found[0]
 
 
-def _post_norm(spec: Transformer, end: End) -> Norm | None:
+def post_norm(spec: Transformer, end: End) -> Norm | None:
     """The LayerNorm whose output a consumer reads as it is, if it is one."""
     if spec.norm != "layer" or spec.place != "post":
         return None
@@ -102,7 +102,7 @@ def _post_norm(spec: Transformer, end: End) -> Norm | None:
 
 def read_dimension(spec: Transformer, end: End, pooled: bool = False) -> int:
     """Of the space that a consumer reads, if columns are generic; without the constant."""
-    if _post_norm(spec, end) is not None:
+    if post_norm(spec, end) is not None:
         return spec.d - 1
     producer = sole_producer(spec, end)
     site = norm_before(spec, end)
@@ -136,7 +136,7 @@ def read_span(w: ModularWeights, end: End, pooled: bool = False) -> Span:
     producer, site = sole_producer(spec, end), norm_before(spec, end)
     none = np.zeros((spec.d, 0))
     found = Span(np.eye(spec.d), none)
-    post = _post_norm(spec, end)
+    post = post_norm(spec, end)
     if post is not None:
         constant = none if post.bias is None else w(post.part, post.bias)
         return Span(_normed(w, post, found.columns), constant)

@@ -44,7 +44,7 @@ def _table_pieces(spec: Transformer) -> Iterator[Piece]:
         yield _between_tables(spec, "tokens", tables[0], "softmax" if spec.tied else "exact")
     elif tables and spec.norm == "layer":
         yield from _unseen_shift(spec, tables[0])
-    elif spec.tied and embeddings_centred(spec) and softmax:
+    elif has_tied_mean(spec):
         yield _tied_mean()
 
 
@@ -150,6 +150,12 @@ def _unseen_shift(spec: Transformer, table: str) -> Iterator[Piece]:
 
     title = f"a constant moved from all {table} to all tokens, which cancels in the logits"
     yield Piece("table-shift", title, "embedding", "shifts", "exact", 1, build)
+
+
+def has_tied_mean(spec: Transformer) -> bool:
+    """Whether a constant in all entries of the tied table, the only one, has no effect."""
+    alone = not (has(spec, "embed", "positions") or has(spec, "embed", "types"))
+    return alone and spec.tied and embeddings_centred(spec) and logits_may_shift(spec)
 
 
 def _tied_mean() -> Piece:

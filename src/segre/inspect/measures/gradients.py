@@ -26,11 +26,10 @@ def find(_recorded: Recorded, values: Array) -> Iterator[Finding]:
     ratio = float(values[0] / values[-1])
     if ratio > FACTOR or ratio < 1 / FACTOR:
         way = "grows" if ratio > 1 else "shrinks"
-        factor = max(ratio, 1 / max(ratio, 1e-300))
+        way += f" by a factor of {max(ratio, 1 / ratio):,.3g}" if ratio else " to zero"
         yield Finding(
             measure="gradient",
-            what=f"The gradient {way} by a factor of {factor:,.0f} from the last layer back "
-            "to the first.",
+            what=f"The gradient {way} from the last layer back to the first.",
             means="Layers learn at very different speeds unless the optimiser rescales gradients.",
             size=float(values.max()),
             weight=0.8,

@@ -33,9 +33,10 @@ def find_dead(_recorded: Recorded, values: Array) -> Iterator[Finding]:
         size = min(float(values[layer - 1, head - 1]) for layer, head in dead)
         yield Finding(
             measure="writes",
-            what=f"Dead heads: {len(dead)} of {values.size} have an output below {DEAD:g} of the "
-            f"median head's ({_named(dead)}).",
-            means="They can be removed without changing the outputs on inputs like this one.",
+            what=f"Dead heads: {len(dead)} of {values.size} {_has(dead)} an output below {DEAD:g} "
+            f"of the median head's ({_named(dead)}).",
+            means="They can be removed with almost no change of the outputs on inputs like "
+            "this one.",
             size=size,
             weight=len(dead) / values.size * 5,
             typical=typical,
@@ -64,8 +65,8 @@ def find_alike(_recorded: Recorded, values: Array) -> Iterator[Finding]:
     if alike:
         yield Finding(
             measure="alike",
-            what=f"Duplicate heads: {len(alike)} of {values.size} have the same output as another "
-            f"head of their layer up to a factor, with a cosine above {ALIKE} "
+            what=f"Duplicate heads: {len(alike)} of {values.size} {_has(alike)} the same output as "
+            f"another head of the layer up to a factor, with a cosine above {ALIKE} "
             f"({_named(alike)}).",
             means="On inputs like this one, one head of each pair would be enough.",
             size=float(values.max()),
@@ -73,6 +74,10 @@ def find_alike(_recorded: Recorded, values: Array) -> Iterator[Finding]:
             typical=float(np.median(values)),
             heads=tuple(alike),
         )
+
+
+def _has(heads: list[tuple[int, int]]) -> str:
+    return "has" if len(heads) == 1 else "have"
 
 
 def _named(heads: list[tuple[int, int]], most: int = 6) -> str:

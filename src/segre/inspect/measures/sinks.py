@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from segre.fields.interface import Array
-from segre.inspect.measure import Finding, Measure, layers_in_words, spoken
+from segre.inspect.measure import Finding, Measure, numbered, spoken
 from segre.inspect.recorded import Recorded
 
 SINK = 0.3
@@ -43,14 +43,15 @@ def find(recorded: Recorded, values: Array) -> Iterator[Finding]:
         full = [
             layer + 1 for layer, number in sorted(by_layer.items()) if number == values.shape[1]
         ]
-        whole = f"; all heads of {layers_in_words(full)}" if full else ""
+        whole = f"; all heads of {numbered('layer', full)}" if full else ""
         size = float(max(values[layer, head] for layer, head in mine))
+        most = f", up to {100 * size:.0f} %" if round(100 * size) > 100 * SINK else ""
         yield Finding(
             measure="sinks",
             what=f"Attention sink: {count} of {every} heads {'gives' if count == 1 else 'give'} "
             f"{spoken(recorded, token)} more than {100 * SINK:.0f} % of "
-            f"{'its' if count == 1 else 'their'} attention on average, up to {100 * size:.0f} % "
-            f"({layers_in_words([layer + 1 for layer in by_layer])}{whole}).",
+            f"{'its' if count == 1 else 'their'} attention on average{most} "
+            f"({numbered('layer', [layer + 1 for layer in by_layer])}{whole}).",
             means="Such heads have little effect when there is nothing to attend to; their "
             "attention rests on this token.",
             size=size,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from segre.fields.interface import Array
-from segre.inspect.measure import Finding, Measure, listed
+from segre.inspect.measure import Finding, Measure, numbered
 from segre.inspect.recorded import Recorded
 
 NEARLY_ONE = 1.05
@@ -47,8 +47,8 @@ def find(_recorded: Recorded, values: Array) -> Iterator[Finding]:
         depth = int(values.argmin())
         yield Finding(
             measure="stable-rank",
-            what=f"The stream has nearly rank one at depths {listed(low)}: its stable rank is down "
-            f"to {values[depth]:.2f}.",
+            what=f"The stream has nearly rank one at {numbered('depth', low)}: its stable rank "
+            f"is down to {values[depth]:.2f}.",
             means="One direction carries almost all of its squared norm. With a massive "
             "activation this is the direction of one token, and the other tokens need not be "
             "similar.",
@@ -56,6 +56,7 @@ def find(_recorded: Recorded, values: Array) -> Iterator[Finding]:
             weight=len(low) / len(values) * 4,
             typical=float(np.median(values)),
             depth=depth,
+            start=low[0],
             extreme="smallest",
         )
 

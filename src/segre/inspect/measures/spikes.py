@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from segre.fields.interface import Array
-from segre.inspect.measure import Finding, Measure, spoken
+from segre.inspect.measure import Finding, Measure, numbered, spoken
 from segre.inspect.recorded import Recorded
 
 LARGE, RATIO, VISIBLE = 100.0, 1000.0, 300.0
@@ -47,28 +47,28 @@ def _places(recorded: Recorded, values: Array) -> dict[tuple[int, int], list[int
 
 
 def find(recorded: Recorded, values: Array) -> Iterator[Finding]:
-    """One finding for every place: where it is largest, and from where to where it is there."""
+    """One finding for every place: where it begins, where it is largest, where it is there."""
     for (token, channel), depths in _places(recorded, values).items():
         sizes = [abs(float(recorded.streams[depth][token, channel])) for depth in depths]
         best = int(np.argmax(sizes))
         depth, size = depths[best], sizes[best]
         massive = [at for at in depths if values[at] > RATIO]
-        peak = max(float(values[at]) for at in depths)
         span = massive or depths
         kind = "Massive activation" if massive else "Large activation, below the threshold"
         last = "" if recorded.last is None else _after_norm(recorded, token, channel)
         yield Finding(
             measure="spikes",
             what=f"{kind}: {spoken(recorded, token)}, channel {channel} is {size:,.0f} at depth "
-            f"{depth}, {peak:,.0f} times the median of its stream; depths {span[0]} to {span[-1]}"
-            f"{last}. The squared norm of its token is concentrated in "
+            f"{depth}, {values[depth]:,.0f} times the median of its stream "
+            f"({numbered('depth', span)}){last}. The squared norm of its token is concentrated in "
             f"{participation(recorded.streams[depth][token]):.2f} channels.",
             means="One number dominates this token; norms turn it into a constant that later "
             "layers read.",
             size=size,
-            weight=peak / RATIO,
+            weight=max(float(values[at]) for at in depths) / RATIO,
             typical=float(np.median(np.abs(recorded.streams[depth]))),
             depth=depth,
+            start=span[0],
             token=token,
             text=recorded.word(token),
             channel=channel,
@@ -77,7 +77,7 @@ def find(recorded: Recorded, values: Array) -> Iterator[Finding]:
 
 def _after_norm(recorded: Recorded, token: int, channel: int) -> str:
     assert recorded.last is not None
-    return f", {abs(float(recorded.last[token, channel])):,.0f} after the final norm"
+    return f", and {abs(float(recorded.last[token, channel])):.3g} after the final norm"
 
 
 MEASURES = (

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from segre.fields.interface import Array
-from segre.inspect.measure import Finding, Measure, layers_in_words
+from segre.inspect.measure import Finding, Measure, numbered
 from segre.inspect.recorded import Recorded
 
 SILENT = 1e-3  # of the median unit of the layer
@@ -31,11 +31,12 @@ def find(recorded: Recorded, values: Array) -> Iterator[Finding]:
     if len(layers):
         units = [layer.units for layer in recorded.layers if layer.units is not None]
         count = sum(int(_silent(units[layer]).sum()) for layer in layers)
+        stay = "stays" if count == 1 else "stay"
         yield Finding(
             measure="silent",
-            what=f"Silent units: {count:,} of {sum(map(len, units)):,} stay below {SILENT:g} of "
-            "the median unit of their layer on all tokens "
-            f"({layers_in_words([int(n) + 1 for n in layers])}).",
+            what=f"Silent units: {count:,} of {sum(map(len, units)):,} {stay} below {SILENT:g} of "
+            "the median unit of the layer on all tokens "
+            f"({numbered('layer', [int(n) + 1 for n in layers])}).",
             means="They have almost no output on inputs like this one. Units of experts that no "
             "token uses are included.",
             size=float(values.max()),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from segre.referee.by_theorem.designs import uncovered
+from segre.referee.by_theorem.designs import Spec, uncovered
 from segre.referee.by_theorem.document import Certificate
 from segre.referee.by_theorem.hypotheses import Hypothesis, hypotheses
 from segre.referee.by_theorem.parameters import parameters
@@ -12,6 +12,7 @@ from segre.referee.by_theorem.symmetries import Counted, symmetries
 from segre.referee.claims import Claim, well_formed
 from segre.referee.rejection import RejectionError
 from segre.referee.shapes import quote
+from segre.transformer.spec import Transformer
 
 
 def check(certificate: Certificate, checks: list[str]) -> None:
@@ -35,10 +36,10 @@ def check(certificate: Certificate, checks: list[str]) -> None:
         f"The symmetries have dimension {total}: of {P} parameters the theorem leaves "
         f"{P - total}, the dimension."
     )
-    checks.append(f"Trusted, and not checked: {trusted(theorem)}.")
+    checks.append(f"Trusted, and not checked: {trusted(theorem, spec)}.")
 
 
-def trusted(theorem: str) -> str:
+def trusted(theorem: str, spec: Spec) -> str:
     """What a certificate rests on that is not checked. Section 6."""
     published = []
     if theorem not in ("L1", "L", "V", "M", "K"):
@@ -48,6 +49,8 @@ def trusted(theorem: str) -> str:
     if theorem in ("C", "D1", "E"):
         published.append("Lindemann")
     proof = f"the proof of theorem {theorem} in docs/theorems.md, which is not formalised"
+    if isinstance(spec, Transformer) and spec.mlp in ("gelu", "geglu"):
+        proof += ", that of statement (T) of docs/soundness.md, which is not formalised either"
     if not published:
         return proof
     *others, last = (f"of {author}" for author in published)

@@ -23,6 +23,7 @@ from segre.referee.claims import (
 from segre.referee.document import KEYS
 from segre.referee.hybrid.counts import facts_of
 from segre.referee.hybrid.weights import Layout, parameter_count
+from segre.referee.meter import meter
 from segre.referee.rejection import RejectionError
 from segre.referee.residues import WORD
 from segre.referee.shapes import items, keys, quote, whole
@@ -30,9 +31,17 @@ from segre.referee.transformers.content import (
     Evidence,
     Symmetries,
 )
-from segre.referee.transformers.limits import check_bytes
 from segre.referee.transformers.reader import Reader
 
+_STEPS = {  # of a mechanism, and the values that sections H3 and H4 describe
+    "weigh": ("identity", "exp", "taylor"),
+    "normalise": ("none", "keys", "both", "centred"),
+    "feature": ("none", "square", "exp", "relu", "elu1", "silu"),
+    "unit": ("none", "sphere", "layer"),
+    "conv": ("none", "full", "depthwise", "shared"),
+    "gate": ("none", "head", "element"),
+    "bias": ("none", "key", "query", "both"),
+}
 _SPEC_KEYS = ("version", "kind", "d", "a", "heads", "dv", "t")
 _LONGEST_LAYER = 100_000
 _SEVERAL = re.compile(r"\*([0-9]{1,9})", re.ASCII)
@@ -61,7 +70,7 @@ def examine(document: Mapping[str, Any]) -> Certificate:
     claim = read_claim(document["claim"], parameter_count(spec))
     # The weights of every head are a table, which is needed in any case.
     heads = sum(group.heads for layer in spec.layers for group in layer.groups)
-    check_bytes(8 * heads * spec.t * spec.t)
+    meter().require_bytes(8 * heads * spec.t * spec.t)
     prime = read_prime(document["prime"])
     if prime % 4 != 3:
         raise RejectionError(f"prime: {prime} is not 3 mod 4")
@@ -85,6 +94,10 @@ def _spec(value: Any) -> Hybrid:
         spec = Hybrid.parse(value)
     except SpecError as error:
         raise RejectionError(_one_line(str(error))) from None
+    for one in spec.mechanisms:
+        for step, known in _STEPS.items():
+            if (found := getattr(one, step)) not in known:
+                raise RejectionError(f"spec: {step}={found} is not known to the referee")
     if canonical(value) != canonical(spec.document()):
         raise RejectionError(
             "spec: not in canonical form (one value for each layer, defaults left out)"

@@ -115,7 +115,7 @@ class _Stage:
         numbers, name = self.tape.numbers, ("places", head.mechanism, head.tokens, place)
         if name not in numbers.masks:
             charge(head.tokens * head.count * numbers.rates.entry)
-            taken = numbers.matrix(head.tokens, head.count, [0] * (head.tokens * head.count))
+            taken = numbers.matrix(head.tokens, head.count)
             for j in range(head.count):
                 taken[head.mechanism.stride * j + place, j] = 1
             numbers.masks[name] = taken

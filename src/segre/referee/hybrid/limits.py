@@ -13,7 +13,7 @@ from segre.referee.hybrid.tensor import coefficient_count
 from segre.referee.hybrid.weights import Layout
 from segre.referee.meter import RESIDUES, balls, meter
 from segre.referee.transformers.content import BallMinor
-from segre.referee.transformers.limits import Effort, check_bytes, minor_work, proof
+from segre.referee.transformers.limits import Effort, held, minor_work, proof
 from segre.referee.transformers.rank import CHUNK_ENTRIES
 
 _PYTHON_BYTES = 100  # one entry handled by Python, with its temporaries
@@ -91,17 +91,12 @@ def _add(effort: Effort, head: Head, n: int) -> None:
 
 def check_size(certificate: Certificate) -> None:
     """Raise `TooLargeError` if the certificate cannot be checked within the limits."""
-    layout, claim, spec = certificate.layout, certificate.claim, certificate.spec
-    size, effort, t = claim.parameters, effort_of(certificate.layout), certificate.spec.t
+    layout, spec, t = certificate.layout, certificate.spec, certificate.spec.t
     watched = 2 * spec.layers[-1].width_out * t
-    witness = len(certificate.independence.points) if certificate.independence else 0
     widest = max(max(layer.width_in, layer.width_out) for layer in spec.layers)
-    check_bytes(
+    meter().require_bytes(
         max(
-            8 * claim.lower * size,
-            8 * (certificate.upper.rank + watched) * size,
-            8 * witness * witness,
-            8 * 2 * (effort.entries + effort.fresh),
+            held(certificate, effort_of(layout), watched, certificate.upper.rank),
             _PYTHON_BYTES * t * max(t, widest),
             _PYTHON_BYTES * widest * widest,
             *(8 * weights * weights for _, _, weights in _tensors(layout)),
@@ -211,5 +206,5 @@ def _span_work(layout: Layout) -> float:
 def check_bits(certificate: Certificate, minor: BallMinor, bits: int) -> None:
     """Raise `TooLargeError` if a minor in balls of so many bits takes too long."""
     size = certificate.claim.parameters
-    check_bytes((48 + bits // 4) * len(minor.rows) * size)
+    meter().require_bytes((48 + bits // 4) * len(minor.rows) * size)
     meter().require(minor_work(effort_of(certificate.layout), size, minor, balls(bits)))

@@ -8,6 +8,7 @@ from math import factorial
 
 from segre.referee.hybrid.heads import Head
 from segre.referee.meter import RESIDUES, charge
+from segre.referee.rejection import RejectionError
 from segre.referee.transformers.numbers import Matrix, Numbers, Salts
 from segre.referee.transformers.tape import Tape
 from segre.slope import Slope
@@ -76,6 +77,8 @@ def _weighed(tape: Tape, head: Head, scores: int, salts: Salts) -> int:
         return tape.exp(scores, salts)
     if one.weigh == "identity":
         return scores
+    if one.weigh != "taylor":
+        raise RejectionError(f"spec: weigh={one.weigh} is not known to the referee")
     result = tape.shifted(scores, 1)
     power = scores
     for i in range(2, one.order + 1):

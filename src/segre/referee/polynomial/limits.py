@@ -5,9 +5,7 @@ Asked before any matrix is made. The estimates depend on sizes only, and are nev
 
 from __future__ import annotations
 
-from segre.errors import TooLargeError
 from segre.polynomial.spec import Convolution, Polynomial
-from segre.referee.limits import MOST_BYTES
 from segre.referee.meter import RESIDUES, meter
 from segre.referee.polynomial.document import Certificate
 from segre.referee.polynomial.inequalities import work_of
@@ -29,11 +27,7 @@ def check_size(certificate: Certificate) -> None:
         8 * certificate.upper.rank * claim.parameters,
         _PYTHON_BYTES * (seen + spec.widths[0]),
     )
-    if size > MOST_BYTES:
-        raise TooLargeError(
-            f"checking the certificate needs a table of {size / 2**30:.1f} GiB; "
-            f"the limit is {MOST_BYTES >> 30} GiB"
-        )
+    meter().require_bytes(size)
     meter().require(work(certificate))
 
 

@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import cache
 from math import gcd, lcm
 
-from flint import arb, ctx, fmpq
+from flint import arb, ctx, fmpq, fmpz
 
 from segre.referee.transformers.weights import turning
 from segre.transformer.spec import Transformer
@@ -76,7 +76,7 @@ def multiples(spec: Transformer) -> tuple[tuple[int, int], ...]:
 def angle(spec: Transformer, plane: int) -> arb:
     """The angle of a plane, enclosed at the precision of flint's context."""
     planes, how = turning(spec) // 2, spec.rescaling
-    f = arb(_base(spec)) ** arb(fmpq(-plane, planes))
+    f = _number(_base(spec)) ** arb(fmpq(-plane, planes))
     factor = factors(spec)[plane]
     if factor is not None:
         return f * _number(factor)
@@ -121,7 +121,7 @@ def _factor(spec: Transformer, plane: int) -> Fraction | None:
 def _turns(spec: Transformer, plane: int) -> arb:
     """How often a plane turns within the length, before it is slowed down."""
     assert spec.rescaling is not None
-    f = arb(_base(spec)) ** arb(fmpq(-2 * plane, turning(spec)))
+    f = _number(_base(spec)) ** arb(fmpq(-2 * plane, turning(spec)))
     return _number(spec.rescaling.length) * f / (2 * arb.pi())
 
 
@@ -133,10 +133,10 @@ def _edge(spec: Transformer, turns: Fraction, rounding: str) -> int:
     return int(whole)
 
 
-def _base(spec: Transformer) -> int:
+def _base(spec: Transformer) -> Fraction:
     """The base of a spec that is the same for all layers."""
-    assert isinstance(spec.base, int)
-    return spec.base
+    assert not isinstance(spec.base, tuple)
+    return Fraction(spec.base)
 
 
 def _number(value: Fraction) -> arb:
@@ -144,18 +144,23 @@ def _number(value: Fraction) -> arb:
 
 
 @cache
-def _power(base: int) -> tuple[int, int]:
-    """(b, g) with base = b^g and g as large as possible."""
-    for degree in range(base.bit_length(), 1, -1):
-        root = round(base ** (1 / degree))
-        for candidate in (root - 1, root, root + 1):
-            if candidate > 1 and candidate**degree == base:
-                return candidate, degree
+def _power(base: Fraction) -> tuple[Fraction, int]:
+    """(b, g) with base = b^g, b rational and g as large as possible."""
+    above, below = base.numerator, base.denominator
+    for degree in range(above.bit_length(), 1, -1):
+        root = Fraction(_root(above, degree), _root(below, degree))
+        if root**degree == base:
+            return root, degree
     return base, 1
+
+
+def _root(value: int, degree: int) -> int:
+    """The largest whole number whose power is at most `value`."""
+    return int(fmpz(value).root(degree))
 
 
 def _place(spec: Transformer, turns: Fraction) -> arb:
     """The number of that plane, which need not be whole."""
     assert spec.rescaling is not None
     quotient = _number(spec.rescaling.length) / (_number(turns) * 2 * arb.pi())
-    return turning(spec) * quotient.log() / (2 * arb(_base(spec)).log())
+    return turning(spec) * quotient.log() / (2 * _number(_base(spec)).log())

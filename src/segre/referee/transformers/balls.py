@@ -31,9 +31,10 @@ class Balls(Numbers):
         super().__init__()
         self.rates = rates_of_balls(ctx.prec)
 
-    def matrix(self, rows: int, columns: int, entries: Iterable[Scalar]) -> arb_mat:
-        """The matrix with these entries, row-major."""
-        return arb_mat(rows, columns, list(entries))
+    def matrix(self, rows: int, columns: int, entries: Iterable[Scalar] = ()) -> arb_mat:
+        """The matrix with these entries, row-major; without any, the zero matrix."""
+        given = list(entries)
+        return arb_mat(rows, columns, given) if given else arb_mat(rows, columns)
 
     def _number(self, value: Fraction) -> arb:
         """A rational number."""

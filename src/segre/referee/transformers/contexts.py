@@ -25,17 +25,19 @@ def few_contexts(spec: Transformer, claimed: int) -> int:
             "sequences"
         )
     charge(letters**spec.t * spec.layers * spec.t**2 * 20 * RESIDUES.step)
-    found: set[int] = set()
-    known: dict[Context, int] = {}
-    for letters_of in product(range(letters), repeat=spec.t):
-        place = range(spec.t) if spec.pos == "learned" else [0] * spec.t
-        now: list[Context] = list(zip(letters_of, place, strict=True))
-        numbers: list[int] = []
-        for layer in range(1, spec.layers + 1):
-            now = [_seen(spec, layer, now, c) for c in range(spec.t)]
-            numbers = [known.setdefault(context, len(known)) for context in now]
-            now = [(number,) for number in numbers]
-        found.update({"first": numbers[:1], "last": numbers[-1:]}.get(spec.read, numbers))
+    place = range(spec.t) if spec.pos == "learned" else [0] * spec.t
+    every: list[list[Context]] = [
+        list(zip(letters_of, place, strict=True))
+        for letters_of in product(range(letters), repeat=spec.t)
+    ]
+    for layer in range(1, spec.layers + 1):
+        known: dict[Context, int] = {}  # of this layer alone: contexts are long
+        every = [
+            [(known.setdefault(_seen(spec, layer, now, c), len(known)),) for c in range(spec.t)]
+            for now in every
+        ]
+    shown = {"first": slice(1), "last": slice(-1, None)}.get(spec.read, slice(None))
+    found = {context for now in every for context in now[shown]}
     if len(found) != claimed:
         raise RejectionError(f"upper.contexts: {claimed}, but there are {len(found)}")
     return _bound(spec, claimed)

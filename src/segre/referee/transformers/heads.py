@@ -9,7 +9,7 @@ from flint import nmod_mat
 
 from segre.referee.linear import annihilator, beside, integers, total
 from segre.referee.transformers.attention import planes
-from segre.referee.transformers.stream import Norm, Reader
+from segre.referee.transformers.stream import Actor, Norm, Reader
 from segre.referee.transformers.tangents import Family, Point, Tangent, together
 from segre.referee.transformers.weights import Key, turning
 
@@ -168,25 +168,40 @@ class Heads:
             yield together(moved, outputs)
 
     def _key_bias(self) -> Iterator[Tangent]:
-        spec = self.spec
-        unbiased = not self.point.has((self.part, "b_K"))
-        if unbiased or spec.attn != "softmax" or spec.sinks or spec.cap or spec.qknorm:
+        spec, point = self.spec, self.point
+        if spec.attn != "softmax" or spec.sinks or spec.cap or spec.qknorm or spec.kvrank:
             return
+        norm = None if point.has((self.part, "b_K")) else self._norm_with_bias()
         for g, j in product(range(spec.kv), self.still):
-            yield self.point.filled((self.part, "b_K", g), row=j)
+            if point.has((self.part, "b_K")):
+                yield point.filled((self.part, "b_K", g), row=j)
+            elif norm is not None:
+                tall = point.field.unit(spec.head, 1, j, 0)
+                yield {(self.part, "W_K", g): tall * point.mean_form(norm)}
+
+    def _norm_with_bias(self) -> Norm | None:
+        """The norm with a bias whose output attention reads."""
+        stream, own = self.point.stream, Actor("attention", self.part)
+        norm, before = stream.norm_before(own), stream.producers_for(own)
+        if self.spec.place == "post" and len(before) == 1 and before[0].kind != "embedding":
+            norm = stream.norm_after(before[0])
+        return norm if norm is not None and self.point.has(norm.bias) else None
 
     def _value_bias(self) -> Iterator[Tangent]:
         spec, point = self.spec, self.point
-        if not point.has((self.part, "b_V")) or spec.attn != "softmax" or spec.sinks:
+        if spec.attn != "softmax" or spec.sinks or spec.gate != "none" or spec.kvrank:
             return
-        if spec.gate != "none":
+        norm = None if point.has((self.part, "b_V")) else self._norm_with_bias()
+        if norm is None and not point.has((self.part, "b_V")):
             return
         sums = [total([point.matrices[key] for key in self._outputs(g)]) for g in range(spec.kv)]
-        if point.has((self.part, "b_O")):
+        taker = "b_down" if norm is not None and spec.parallel else "b_O"
+        if point.has((self.part, taker)):
             for g, j in product(range(spec.kv), range(spec.dv)):
-                shift = point.filled((self.part, "b_V", g), row=j)
-                column = sums[g] * point.field.unit(spec.dv, 1, j, 0)
-                yield together(shift, {(self.part, "b_O", 0): -column})
+                tall = point.field.unit(spec.dv, 1, j, 0)
+                constant = 1 if norm is None else point.mean_value(norm)
+                column = sums[g] * tall * constant
+                yield together(self._values_moved(g, tall, norm), {(self.part, taker, 0): -column})
             return
         M = beside(sums)
         if spec.norm == "layer" and (spec.final or spec.place != "pre"):
@@ -195,10 +210,14 @@ class Heads:
             M = nmod_mat(spec.d - 1, M.ncols(), flat, point.p)
         for n in annihilator(M, f"what the values of layer {self.part} write"):
             parts = (n[g * spec.dv : (g + 1) * spec.dv] for g in range(spec.kv))
-            yield {
-                (self.part, "b_V", g): nmod_mat(spec.dv, 1, part, point.p)
-                for g, part in enumerate(parts)
-            }
+            tall = [nmod_mat(spec.dv, 1, part, point.p) for part in parts]
+            yield together(*(self._values_moved(g, one, norm) for g, one in enumerate(tall)))
+
+    def _values_moved(self, g: int, tall: nmod_mat, norm: Norm | None) -> Tangent:
+        """Values plus a constant: by their bias, or by what they read of the bias of a norm."""
+        if norm is None:
+            return {(self.part, "b_V", g): tall}
+        return {(self.part, "W_V", g): tall * self.point.mean_form(norm)}
 
     def _scale(self) -> Iterator[Tangent]:
         if self.spec.attn != "lightning":

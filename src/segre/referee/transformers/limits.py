@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from segre.errors import TooLargeError
 from segre.referee.claims import Claim
-from segre.referee.limits import MOST_BYTES
 from segre.referee.meter import RESIDUES, Rates, balls, meter
 from segre.referee.transformers.content import (
     BallMinor,
     Certificate,
     Contexts,
+    Evidence,
     Independence,
     ModularMinor,
     Root,
@@ -26,7 +25,9 @@ from segre.referee.transformers.stages import stages
 from segre.referee.transformers.weights import Layout, parts, routed
 from segre.transformer.spec import Transformer
 
-_TAPE_BYTES = 8  # one entry of a matrix on the tape
+_ENTRY_BYTES = 8  # of a matrix
+_STEP_BYTES = 700  # an operation on the tape, however small its matrices are
+_CONTEXT_BYTES = 200  # a token that is part of a context
 _COPIED = 20  # to read or write an entry takes as long as so many multiplications
 
 
@@ -134,21 +135,24 @@ class Effort:
 
 def check_size(certificate: Certificate) -> None:
     """Raise `TooLargeError` if the certificate cannot be checked within the limits."""
-    spec, claim = certificate.spec, certificate.claim
-    size, effort = claim.parameters, Effort.of(spec)
+    spec, effort = certificate.spec, Effort.of(certificate.spec)
     rows, columns = outputs(spec)
     watched = 2 * rows * columns
-    witness = len(certificate.independence.points) if certificate.independence else 0
-    check_bytes(
-        max(
-            8 * claim.lower * size,
-            8 * watched * size,
-            8 * (_rank(certificate) + watched) * size,
-            8 * witness * witness,
-            _TAPE_BYTES * (effort.entries + effort.fresh) * 4,
-        )
-    )
+    if isinstance(certificate.upper, Contexts):
+        watched = 0
+        meter().require_bytes(_CONTEXT_BYTES * _sequences(spec) * spec.t**2)
+    meter().require_bytes(held(certificate, effort, watched, _rank(certificate)))
     meter().require(work(certificate))
+
+
+def held(certificate: Evidence, effort: Effort, watched: int, rank: int) -> int:
+    """The bytes that are held at once, at most and about: a tape and the tables of a part."""
+    size, lower = certificate.claim.parameters, certificate.claim.lower
+    witness = len(certificate.independence.points) if certificate.independence else 0
+    tape = 4 * _ENTRY_BYTES * (effort.entries + effort.fresh) + _STEP_BYTES * effort.steps
+    symmetries = (2 * watched + rank) * size  # the Jacobian, its transpose and the span
+    minor = lower * size + 3 * lower * lower
+    return tape + _ENTRY_BYTES * max(symmetries, minor, 3 * witness * witness)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,9 +215,7 @@ def work(certificate: Certificate) -> float:
     total = proof(claim, *parts, watched, drawn).work(effort)
     total += ways * rotation * (rotation + 2 * spec.t) * rates.function
     if isinstance(certificate.upper, Contexts):
-        letters = spec.vocab * max(1, spec.types)
-        sequences = min(MOST_SEQUENCES, int(letters ** min(spec.t, 13)))
-        return total + sequences * spec.layers * spec.t**2 * 20 * rates.step
+        return total + _sequences(spec) * spec.layers * spec.t**2 * 20 * rates.step
     there = effort.there(rates) + size * 4 * rates.copy
     back = effort.back(rates) + size * (rates.entry + 4 * rates.copy)
     total += _degenerate(spec, watched, there, back)
@@ -222,6 +224,12 @@ def work(certificate: Certificate) -> float:
     total += vectors * (size * (2 * rates.entry + 6 * rates.copy) + rank * rates.entry)
     total += (rank + watched) * size * (rates.entry + rates.copy)
     return total + vectors * 10 * rates.step
+
+
+def _sequences(spec: Transformer) -> int:
+    """How many token sequences there are to list, as far as they are listed."""
+    letters = spec.vocab * max(1, spec.types)
+    return min(MOST_SEQUENCES, int(letters ** min(spec.t, 13)))
 
 
 def _rank(certificate: Certificate) -> int:
@@ -253,7 +261,7 @@ def _degenerate(spec: Transformer, watched: int, there: float, back: float) -> f
 def check_bits(layout: Layout, minor: BallMinor, bits: int) -> None:
     """Raise `TooLargeError` if a minor in balls of so many bits takes too long."""
     size = len(minor.rows)
-    check_bytes((48 + bits // 4) * size * layout.parameters)
+    meter().require_bytes((48 + bits // 4) * size * layout.parameters)
     meter().require(ball_work(layout, minor, bits))
 
 
@@ -271,15 +279,6 @@ def minor_work(effort: Effort, width: int, minor: BallMinor, rates: Rates) -> fl
     total = inputs * (effort.there(rates) + width * 4 * rates.copy)
     total += size * (effort.back(rates) + width * (rates.entry + 5 * rates.copy))
     return total + 3 * rates.matmul(size, size, size) + 3 * size * size * rates.entry
-
-
-def check_bytes(size: int) -> None:
-    """Raise `TooLargeError` if a table of so many bytes is too large."""
-    if size > MOST_BYTES:
-        raise TooLargeError(
-            f"checking the certificate needs a table of {size / 2**30:.1f} GiB; "
-            f"the limit is {MOST_BYTES >> 30} GiB"
-        )
 
 
 def _vectors(spec: Transformer) -> int:

@@ -100,9 +100,12 @@ class Modular(Numbers):
 
     # Numbers and functions.
 
-    def matrix(self, rows: int, columns: int, entries: Iterable[Scalar]) -> nmod_mat:
-        """The matrix with these entries, row-major."""
-        return nmod_mat(rows, columns, list(entries), self.prime)
+    def matrix(self, rows: int, columns: int, entries: Iterable[Scalar] = ()) -> nmod_mat:
+        """The matrix with these entries, row-major; without any, the zero matrix."""
+        given = list(entries)
+        if not given:
+            return nmod_mat(rows, columns, self.prime)
+        return nmod_mat(rows, columns, given, self.prime)
 
     def _number(self, value: Fraction) -> int:
         """The residue of a rational number."""

@@ -38,14 +38,13 @@ class Numbers(ABC):
     def __init__(self) -> None:
         # Constants are the same in every evaluation, so they are made once.
         self.ones = cache(self._ones)
-        self.unit = cache(self._unit)
         self.number = cache(self._number)
         self.rotations: dict[object, tuple[Matrix, Matrix, Matrix]] = {}
         self.masks: dict[object, Matrix] = {}
 
     @abstractmethod
-    def matrix(self, rows: int, columns: int, entries: Iterable[Scalar]) -> Matrix:
-        """The matrix with these entries, row-major."""
+    def matrix(self, rows: int, columns: int, entries: Iterable[Scalar] = ()) -> Matrix:
+        """The matrix with these entries, row-major; without any, the zero matrix."""
 
     @abstractmethod
     def _number(self, value: Fraction) -> Scalar:
@@ -116,7 +115,7 @@ class Numbers(ABC):
         """The diagonal matrix with the entries of a row or a column."""
         entries = vector.entries()
         charge(len(entries) ** 2 * self.rates.entry)
-        result = self.matrix(len(entries), len(entries), [0] * len(entries) ** 2)
+        result = self.matrix(len(entries), len(entries))
         for i, entry in enumerate(entries):
             result[i, i] = entry
         return result
@@ -124,8 +123,8 @@ class Numbers(ABC):
     def _ones(self, rows: int, columns: int) -> Matrix:
         return self.matrix(rows, columns, [1] * (rows * columns))
 
-    def _unit(self, rows: int, columns: int, row: int, column: int) -> Matrix:
+    def unit(self, rows: int, columns: int, row: int, column: int) -> Matrix:
         """The matrix with a single 1."""
-        result = self.matrix(rows, columns, [0] * (rows * columns))
+        result = self.matrix(rows, columns)
         result[row, column] = 1
         return result

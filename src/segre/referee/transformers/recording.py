@@ -46,7 +46,7 @@ def gradients(
         by_input.setdefault(n, []).append(i)
     width = layout.parameters
     charge(len(rows) * width * numbers.rates.copy)
-    result = numbers.matrix(len(rows), width, [0] * (len(rows) * width))
+    result = numbers.matrix(len(rows), width)
     offsets = list(layout.offsets.values())
     done = 0
     for n, members in by_input.items():

@@ -134,7 +134,7 @@ def _projection(point: Point) -> Iterator[Tangent]:
 
 def _stream_shift(point: Point, spot: Spot) -> Iterator[Tangent]:
     spec, stream = point.spec, point.stream
-    written = spec.bias in ("attn", "mlp", "all")
+    written = spec.bias in ("attn", "mlp", "mlp-norm", "all")
     if not written or not (spec.norm == "none" or spec.place == "post"):
         return
     if spot.reads("output"):

@@ -32,6 +32,8 @@ def bilinear(spec: Transformer) -> bool:
 
 def routed(spec: Transformer, layer: int) -> bool:
     """Whether the MLP of a layer (of weights) chooses experts."""
+    if isinstance(spec.dense, tuple):
+        return spec.experts > 0 and spec.dense[(layer - 1) % len(spec.dense)] == 0
     return spec.experts > 0 and layer > spec.dense
 
 
@@ -42,7 +44,8 @@ def turning(spec: Transformer) -> int:
 
 def has_norm_bias(spec: Transformer) -> bool:
     """Whether norms have biases."""
-    return spec.norm == "layer" and spec.gain and spec.bias == "all"
+    biased = spec.bias in ("norm", "mlp-norm", "all")
+    return spec.norm == "layer" and spec.gain and biased
 
 
 def parts(spec: Transformer) -> list[int]:
@@ -189,7 +192,7 @@ def _mlp(spec: Transformer, layer: int) -> Iterator[Shape]:
             if name == "gate" and not spec.gated:
                 continue
             yield f"W_{name}", 1, rows, columns
-            if spec.bias in ("mlp", "all"):
+            if spec.bias in ("mlp", "mlp-norm", "all"):
                 yield f"b_{name}", 1, rows, 1
     if normed and spec.place != "pre":
         yield from _norm(spec, "post2", d)

@@ -8,7 +8,7 @@ from typing import Any
 
 from segre.analysis.part import Part
 from segre.analysis.redundancy import IN_WORDS
-from segre.finding import GROUPS
+from segre.finding import GROUPS, labelled
 from segre.report.analysis.charts import bars
 from segre.report.analysis.shapes import closed_curve, parts_of_a_whole
 from segre.report.page.blocks import (
@@ -128,9 +128,9 @@ def _picture(part: Part, symmetries: list[dict[str, Any]]) -> Figure:
     pieces = {name: count for name, count in named.items() if count}
     redundant = sum(pieces.values())
     parameters: int = part.data["parameters"]
-    known = "functional dimension" if part.status == "proved" else "functional dimension, at most"
+    known = {"bounded": ", at most", "estimated": ", about"}.get(part.status, "")
     upper: int = part.data["upper"]
-    whole = {known: upper, "symmetries": redundant}
+    whole = {f"functional dimension{known}": upper, "symmetries": redundant}
     if parameters - upper > redundant:
         whole["redundant without a listed symmetry"] = parameters - upper - redundant
     return parts_of_a_whole(
@@ -238,7 +238,7 @@ def of_certificates(part: Part) -> Iterator[Block]:
                     one["parameters"],
                     one["lower"],
                     one["upper"],
-                    one["status"],
+                    labelled(one["status"], one["proved_by"]),
                     "valid" if one["valid"] else "invalid",
                 )
                 for one in instances

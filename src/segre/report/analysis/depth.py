@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from math import isfinite, log10
-from statistics import median
+from math import isfinite, isnan, log10
 from typing import Any
 
+import numpy as np
+
+from segre.analysis.depth import last_median
 from segre.analysis.part import Part
+from segre.collapse.study import medians
 from segre.collapse.verdict import THRESHOLD
 from segre.report.analysis.charts import Number, lines
 from segre.report.page.blocks import Block, Facts, Figure, Fold, Items, Row, Table
@@ -167,11 +170,12 @@ def _of_stack(part: Part) -> Iterator[Block]:
     series: dict[str, list[Number]] = {names[0]: _medians(data["log10"]["relative"])}
     if data["other"] is not None:
         series[names[1]] = _medians(data["other"]["relative"])
-    last = series[names[0]][-1]
+    last = from_logarithm(last_median(data["log10"]["relative"]))
     yield lines(
         "depth",
         "How different tokens are, by layer",
-        f"The decimal logarithm of the relative residual after every layer; at the end {last}.",
+        f"The decimal logarithm of the relative residual after every layer; at the end the "
+        f"relative residual is {last}.",
         part.takeaways["depth"],
         list(range(len(series[names[0]]))),
         series,
@@ -185,25 +189,17 @@ def _of_stack(part: Part) -> Iterator[Block]:
 
 def _medians(rows: list[list[float]]) -> list[Number]:
     """Over inputs, by layer; what is not finite is left out."""
-    found: list[Number] = []
-    for column in zip(*rows, strict=True):
-        known = [value for value in column if isfinite(value)]
-        found.append(median(known) if known else None)
-    return found
+    return [float(x) if isfinite(x) else None for x in medians(np.array(rows, float))]
 
 
 def verdict(data: Mapping[str, Any]) -> tuple[str, str]:
     """Whether tokens stay different, in a word or two, and what was measured."""
     if data["kind"] == "stack":
-        last = _medians(data["log10"]["relative"])[-1]
-        if last is None:
-            return "become alike", "equal to the last digit; random weights"
-        if last < log10(THRESHOLD):
-            return (
-                "become alike",
-                f"relative residual {from_logarithm(last)}; random weights",
-            )
-        return "stay different", f"relative residual {from_logarithm(last)}; random weights"
+        end = last_median(data["log10"]["relative"])
+        if isnan(end):
+            return "cannot be judged", "numbers are lost; random weights"
+        word = "become alike" if end < log10(THRESHOLD) else "stay different"
+        return word, f"relative residual {from_logarithm(end)}; random weights"
     full = next(curve for curve in data["curves"] if curve["variant"] == "full")
     last = _values(full["log10"])[-1]
     weights = f"{data['weights']} weights"

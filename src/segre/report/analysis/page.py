@@ -9,6 +9,7 @@ from segre import __version__
 from segre.analysis.part import Part, percent
 from segre.analysis.run import Analysis
 from segre.errors import SegreError
+from segre.files import extension
 from segre.report.analysis import architecture, depth, heads, paths, weights
 from segre.report.page.blocks import Block, Items, Page, Prose, Section, Tile
 from segre.report.page.render import write_page
@@ -30,12 +31,10 @@ _BLOCKS: dict[str, Callable[[Part], Iterator[Block]]] = {
 
 def require_report(path: Path) -> None:
     """Refuse a file that cannot be written, before anything is computed."""
-    if path.suffix.lower() not in _FORMATS:
+    if extension(path, _FORMATS) not in _FORMATS:
         raise SegreError(
             f"report {str(path)!r}: {path.suffix!r} is not a format; allowed: {', '.join(_FORMATS)}"
         )
-    if not path.parent.is_dir():
-        raise SegreError(f"report {str(path)!r}: there is no directory {str(path.parent)!r}")
 
 
 def write_report(analysis: Analysis, path: Path, made: str = "") -> None:
@@ -69,6 +68,7 @@ def section_of(part: Part) -> Section:
         notes = (_notes(part.notes),) if part.notes and not own else ()
         blocks = (*_BLOCKS[part.key](part), *notes)
     shown = {
+        "status": part.label,
         "blocks": blocks,
         "reason": f"{part.reason[:1].upper()}{part.reason[1:]}",
         "seconds": 0.0 if part.data is None else part.seconds,
@@ -100,22 +100,29 @@ def _size_tiles(part: Part) -> Iterator[Tile]:
     proved = data["dimension"] is not None
     if proved:
         value, remark = f"{data['dimension']:,}", "independent directions of the function"
+    elif data["upper"] is None:
+        value, remark = f"\u2248 {data['estimate']:,}", "a count by formulas, not a bound"
     elif data["lower"] is None:
         value, remark = f"\u2264 {data['upper']:,}", "parameters minus known symmetries"
     else:
-        value, remark = f"{data['lower']:,} to {data['upper']:,}", "between proved bounds"
-    yield Tile("Functional dimension", value, part.status, remark)
-    least = "" if proved else "\u2265 "
-    redundant = data["parameters"] - data["upper"]
+        value, remark = (
+            f"{data['lower']:,} to {data['upper']:,}",
+            "between bounds proved by computation",
+        )
+    yield Tile("Functional dimension", value, part.label, remark)
+    least = "" if proved else "\u2248 " if data["upper"] is None else "\u2265 "
+    redundant = data["parameters"] - (data["estimate"] if data["upper"] is None else data["upper"])
     share = percent(redundant, data["parameters"], 3)
     remark = f"{share} of all; they do not change the function"
-    yield Tile("Redundant parameters", f"{least}{redundant:,}", part.status, remark)
+    yield Tile("Redundant parameters", f"{least}{redundant:,}", part.label, remark)
 
 
 def _proof_tile(part: Part) -> Iterator[Tile]:
     assert part.data is not None
     if part.data["of"] == "itself":
-        yield Tile("Certificate", "valid", part.status, "checked by independent code")
+        computed = part.proved_by != "theorem"
+        checked = "the computation" if computed else "hypotheses and count, not the theorem,"
+        yield Tile("Certificate", "valid", part.label, f"{checked} checked by independent code")
         return
     valid = sum(one["valid"] for one in part.data["instances"])
     networks = "network" if valid == 1 else "networks"

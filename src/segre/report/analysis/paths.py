@@ -28,7 +28,8 @@ def _shares(part: Part) -> Block:
     return columns(
         "paths-by-length",
         "Paths by length",
-        f"Bars by length: most paths have length {largest}, {percent(shares[largest], 1)} of them.",
+        f"Bars by length: {percent(shares[largest], 1)} of the paths have the most common length, "
+        f"{largest}.",
         part.takeaways["paths-by-length"],
         ("length", lengths),
         ("share of all paths", shares),

@@ -13,7 +13,8 @@ from segre.report.console import plain_console
 from segre.report.text import printed
 
 _COLOURS = {
-    "proved": "bold green",
+    "proved by computation": "bold green",
+    "proved by theorem": "bold cyan",
     "exact": "bold blue",
     "bounded": "bold yellow",
     "measured": "magenta",
@@ -56,7 +57,7 @@ def _table(parts: Iterable[Part]) -> Table:
         style = "" if part.lead else "dim"
         table.add_row(
             _TITLES.get(part.key, part.title),
-            Text(part.status, _COLOURS[part.status]),
+            Text(part.label, _COLOURS[part.label]),
             Text(said, style),
         )
     return table

@@ -32,7 +32,7 @@ def card_of_part(part: Part) -> Card:
     how = (Prose((part.how,)),) if part.how else ()
     return Card(
         title=part.title,
-        status=part.status,
+        status=part.label,
         lead=part.lead or section.reason,
         blocks=(*section.blocks, *how),
     )
@@ -48,7 +48,7 @@ def table_of_analysis(found: Analysis) -> Table:
     """A row for every question."""
     names = ("part", "question", "status", "answer", "how", "reason", "seconds")
     rows = tuple(
-        (one.key, one.title, one.status, one.lead, one.how, one.reason, one.seconds)
+        (one.key, one.title, one.label, one.lead, one.how, one.reason, one.seconds)
         for one in found.parts
     )
     return Table("parts", found.target.name, names, rows)

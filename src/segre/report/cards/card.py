@@ -7,16 +7,6 @@ from dataclasses import dataclass
 from segre.finding import Status
 from segre.report.page.blocks import Block, Section, Tile
 
-# The labels of reports, by what answers say of themselves.
-LABELS: dict[Status, Status] = {
-    "computed": "estimated",
-    "lower-bound": "bounded",
-    "upper-bound": "bounded",
-    "estimate": "estimated",
-    "least-squares": "measured",
-    "fitted": "measured",
-}
-
 
 @dataclass(frozen=True)
 class Card:
@@ -30,8 +20,3 @@ class Card:
     blocks: tuple[Block, ...] = ()
     parts: tuple[Section, ...] = ()  # questions with answers of their own; their blocks are folded
     command: str = ""  # what says the same, or more, on the command line
-
-
-def label(status: Status) -> Status:
-    """The label that says how something is known."""
-    return LABELS.get(status, status)

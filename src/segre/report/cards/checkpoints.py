@@ -58,18 +58,19 @@ def _comparison_blocks(found: Comparison) -> Iterator[Block]:
 
 def _blocks_table(blocks: Iterable[Compared], title: str, most: int) -> Table:
     worst = sorted(blocks, key=lambda block: -block.excess)[: max(1, min(_FEW, most))]
-    names = ("block", "difference", "rounding", "ratio", "most in")
+    names = ("block", "difference", "rounding", "ratio", "limit", "most in")
     rows = tuple(
         (
             f"{one.place}, {one.kind}",
             one.difference,
             one.sensitivity,
             one.ratio,
+            one.limit,
             one.name if len(one.sizes) > 1 else "",
         )
         for one in worst
     )
-    return Table("blocks", title, names, rows, (False, True, True, True, False))
+    return Table("blocks", title, names, rows, (False, True, True, True, True, False))
 
 
 @carded.register
@@ -91,7 +92,17 @@ def card_of_check(check: Check) -> Card:
 @tabled.register(Check)
 def table_of_blocks(found: Comparison | Check) -> Table:
     """Every block, in the order of the model."""
-    names = ("part", "kind", "difference", "rounding", "ratio", "most in", "excess", "agrees")
+    names = (
+        "part",
+        "kind",
+        "difference",
+        "rounding",
+        "ratio",
+        "limit",
+        "most in",
+        "excess",
+        "agrees",
+    )
     rows = tuple(
         (
             one.part,
@@ -99,6 +110,7 @@ def table_of_blocks(found: Comparison | Check) -> Table:
             one.difference,
             one.sensitivity,
             one.ratio,
+            one.limit,
             one.name,
             one.excess,
             bool(one.agrees),

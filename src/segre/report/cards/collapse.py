@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from segre.collapse.commands import Depth, Paths, PathShares
 from segre.collapse.curves import Curves
 from segre.collapse.mechanisms import MechanismStudy
-from segre.collapse.study import Study
+from segre.collapse.study import Study, medians
+from segre.fields.interface import Array
 from segre.report.cards import carded, tabled
 from segre.report.cards.card import Card
 from segre.report.collapse import power
@@ -55,10 +55,8 @@ def _curves(found: Curves | Study | MechanismStudy) -> Iterator[tuple[str, list[
         yield str(curve.variant), [_finite(value) for value in curve.log10]
 
 
-def _medians(values: Any) -> list[Cell]:
-    columns = np.reshape(values, (-1, values.shape[-1])).T
-    known = ([value for value in column if math.isfinite(value)] for column in columns)
-    return [float(np.median(column)) if column else None for column in known]
+def _medians(values: Array) -> list[Cell]:
+    return [_finite(value) for value in medians(values)]
 
 
 def _finite(value: float) -> Cell:

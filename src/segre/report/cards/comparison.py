@@ -6,15 +6,17 @@ from segre.analysis.comparison import GUARANTEES, Comparison
 from segre.finding import GROUPS
 from segre.report.cards import carded, tabled
 from segre.report.cards.card import Card
-from segre.report.comparison import exponent_in_words, exponents_explained, letter, rows
+from segre.report.comparison import explained, exponent_in_words, letter, rows
+from segre.report.dimensions import known_by
 from segre.report.page.blocks import Cell, Items, Table
+from segre.values import counted
 
 
 @tabled.register
 def table_of_comparison(found: Comparison) -> Table:
     """One row for each design."""
     columns = [
-        *("model", "parameters", "dimension", "lower", "upper", "status", "redundant"),
+        *("model", "parameters", "dimension", "lower", "upper", "status", "known by", "redundant"),
         *GROUPS,
         "exponent",
         *GUARANTEES.values(),
@@ -29,28 +31,28 @@ def table_of_comparison(found: Comparison) -> Table:
         out.append(
             (
                 *(one.name, finding.parameters, finding.value, finding.lower, finding.upper),
-                *(finding.status, one.redundant),
+                *(finding.status, known_by(finding), one.redundant),
                 *(one.pieces[group] for group in GROUPS),
                 None if one.exponents is None else exponent_in_words(one),
                 *(one.guaranteed(trait) for trait in GUARANTEES),
                 *costs,
             )
         )
-    words = {"model", "status", "exponent", *GUARANTEES.values()}
+    words = {"model", "status", "known by", "exponent", *GUARANTEES.values()}
     return Table(
         "designs",
         "Designs side by side",
         tuple(columns),
         tuple(out),
         tuple(column not in words for column in columns),
-        note=exponents_explained(found),
+        note=explained(found),
     )
 
 
 @carded.register
 def card_of_comparison(found: Comparison) -> Card:
     """The table, with a row for each quantity."""
-    title = f"{len(found.designs)} designs side by side"
+    title = f"{counted(len(found.designs), 'design')} side by side"
     named = tuple(f"{letter(number)}: `{name}`" for number, name in enumerate(found.names))
     return Card(title=title, tiles=(), blocks=(Items("", named), lines_of(found)))
 
@@ -61,7 +63,7 @@ def lines_of(found: Comparison) -> Table:
         (name, *map(_cell, words)) for name, words in rows(found)
     )
     letters = (letter(number) for number in range(len(found.names)))
-    return Table("comparison", "", ("", *letters), cells, note=exponents_explained(found))
+    return Table("comparison", "", ("", *letters), cells, note=explained(found))
 
 
 def _cell(word: str) -> Cell:

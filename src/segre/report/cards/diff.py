@@ -6,7 +6,7 @@ from segre.analysis.diff import Diff
 from segre.checkpoint.changes import PIECES
 from segre.report.cards import carded, tabled
 from segre.report.cards.card import Card
-from segre.report.diff import facts_of, rank_in_words, spots_of
+from segre.report.diff import basis_in_words, facts_of, rank_in_words, spots_of
 from segre.report.page.blocks import Block, Facts, Table, Tile
 
 
@@ -38,32 +38,32 @@ def card_of_diff(found: Diff) -> Card:
 def tiles_of(found: Diff) -> tuple[Tile, ...]:
     """Distance, gauge, rank, outputs."""
     total, out = found.changes.total, found.outputs
-    rank = "none changed" if not found.changed else "full" if found.low_rank is None else "low"
-    remark = f"at most {found.low_rank}" if found.low_rank is not None else "of matrices"
     tiles = [
-        Tile("Distance", f"{found.value:.3g}", "measured", "relative, in a common gauge"),
-        Tile(
-            "was gauge",
-            f"{100 * found.gauge:.3g} %",
-            "measured",
-            f"of the squared difference as stored ({total.relative_raw:.3g})",
-        ),
-        Tile("rank of the update", rank, "measured", remark if found.changed else ""),
-        Tile("change of outputs", f"{out.mean:.2g}", "measured", f"relative, on {out.inputs}"),
+        Tile("Distance", f"{found.value:.3g}", "measured", f"relative, {basis_in_words(found)}")
     ]
-    return tuple(tiles)
+    if found.changes.moved:
+        remark = f"of the squared difference as stored ({total.relative_raw:.3g})"
+        tiles.append(Tile("was gauge", f"{100 * found.gauge:.3g} %", "measured", remark))
+    widest = max(found.changed, key=lambda one: one.rank / one.full, default=None)
+    rank = "none changed" if widest is None else rank_in_words(widest)
+    remark = (
+        "" if widest is None else f"of {len(found.changed):,} matrices that changed, the largest"
+    )
+    tiles.append(Tile("rank of the update", rank, "measured", remark))
+    apart = Tile("change of outputs", f"{out.mean:.2g}", "measured", f"relative, on {out.inputs}")
+    return (*tiles, apart)
 
 
 def pieces_of(found: Diff) -> Table:
     """Distances by piece."""
-    rows = tuple(
-        (piece, one.relative, one.relative_raw)
-        for piece in PIECES
-        if (one := found.by_piece.get(piece)) is not None
-    )
+    pieces = [(piece, found.by_piece[piece]) for piece in PIECES if piece in found.by_piece]
+    note = f"Relative to the first model. Distance: {basis_in_words(found)}."
+    if not found.changes.moved:
+        rows = tuple((name, one.relative) for name, one in pieces)
+        return Table("pieces", "By piece", ("piece", "distance"), rows, (False, True), note)
+    both = tuple((name, one.relative, one.relative_raw) for name, one in pieces)
     columns = ("piece", "distance", "as stored")
-    note = "Relative to the first model. Distance: in a common gauge."
-    return Table("pieces", "By piece", columns, rows, (False, True, True), note)
+    return Table("pieces", "By piece", columns, both, (False, True, True), note)
 
 
 def most_of(found: Diff) -> tuple[Block, ...]:
@@ -85,16 +85,15 @@ def most_of(found: Diff) -> tuple[Block, ...]:
 
 
 def updates_of(found: Diff) -> Table:
-    """All updates of matrices, and of the products of heads."""
+    """All updates of matrices."""
     rows = tuple(
         (one.part, one.name, one.distance, rank_in_words(one), one.directions, one.stable_rank)
         for one in found.updates
     )
     columns = ("layer", "matrix", "distance", "rank", "99 % in", "stable rank")
     note = (
-        "QK and VO are the products of each head, with the largest rank over all heads. Rank: "
-        "number of singular values above rounding. 99 % in: directions that carry 99 % of the "
-        "squared change."
+        "Rank: number of singular values above rounding. 99 % in: directions that carry 99 % of "
+        "the squared change."
     )
     numeric = (True, False, True, False, True, True)
     return Table("updates", "Rank of the updates", columns, rows, numeric, note, folded=True)

@@ -10,8 +10,14 @@ from segre.geometry.explain import Explanation
 from segre.geometry.symmetry_table import SymmetryTable
 from segre.report.analysis.architecture import hypotheses_table, symmetry_tables
 from segre.report.cards import carded, tabled
-from segre.report.cards.card import Card, label
-from segre.report.dimensions import gathered, known_by, status_in_words, value_in_words
+from segre.report.cards.card import Card
+from segre.report.dimensions import (
+    gathered,
+    known_by,
+    status_in_words,
+    trusted,
+    value_in_words,
+)
 from segre.report.page.blocks import Block, Cell, Facts, Items, Table, Tile
 
 _FEW = 8  # symmetries that are seen at once
@@ -24,15 +30,15 @@ def card_of_finding(found: Finding) -> Card:
 
 
 def _tiles(found: Finding) -> Iterator[Tile]:
-    status = label(found.status)
+    status = found.label
     value = value_in_words(found, "{:,}".format).replace("..", " to ")
     words = status_in_words(found)
-    remark = "both bounds meet" if words == found.status else words
+    remark = "both bounds meet" if words == status else words
     yield Tile("functional dimension", value, status, remark)
     yield Tile("parameters", f"{found.parameters:,}", "exact")
-    if found.upper is not None:
-        redundant = found.parameters - found.upper
+    if (redundant := found.redundant) is not None:
         least = "" if found.value is not None else "at least "
+        least = "about " if found.upper is None else least
         share = f"{percent(redundant, found.parameters, 3)} of all"
         yield Tile("redundant parameters", f"{least}{redundant:,}", status, share)
 
@@ -93,7 +99,8 @@ def card_of_findings(several: Findings) -> Card:
 def table_of_findings(several: Findings) -> Table:
     """Parameters of each architecture, and how many of them are redundant."""
     names = ("model", "parameters", *GROUPS, "redundant", "share in %", "dimension", "known by")
-    return Table("models", "", names, tuple(_row(*one) for one in _named(several)))
+    rows = tuple(_row(*one) for one in _named(several))
+    return Table("models", "", names, rows, note=trusted(several.found))
 
 
 def _named(several: Findings) -> Iterator[tuple[str, Finding]]:

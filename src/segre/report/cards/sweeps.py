@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from segre.finding import Status
 from segre.report.cards import carded, tabled
 from segre.report.cards.card import Card
 from segre.report.page.blocks import Block, Facts, Items, Table, Tile
@@ -35,7 +36,8 @@ def _standing_tiles(found: Standing) -> Iterator[Tile]:
     planned = "" if found.planned is None else f" of {found.planned:,}"
     yield Tile("architectures done", f"{found.done:,}{planned}", "exact")
     proved = found.statuses.get("proved", 0)
-    yield Tile("dimensions proved", f"{proved:,}", "proved" if proved else "not run")
+    status: Status = "proved by computation" if proved else "not run"  # sweeps use no theorem
+    yield Tile("dimensions proved", f"{proved:,}", status)
 
 
 def _unfinished(found: Standing) -> bool:

@@ -6,9 +6,13 @@ from markupsafe import Markup
 
 # Inside an SVG element of 16 by 16, in the colour of the text around it.
 MARKS = {
-    "proved": Markup(
+    "proved by computation": Markup(
         '<path fill="currentColor" fill-rule="evenodd" d="M8 .8a7.2 7.2 0 1 0 0 14.4A7.2 7.2 0 0 0 '
         '8 .8zm3.3 4.1 1.3 1.2-5.3 6-3.5-3.4 1.3-1.3 2.1 2.1z"/>'
+    ),
+    "proved by theorem": Markup(
+        '<path fill="currentColor" fill-rule="evenodd" d="M2.5.8h11v14.4h-11zm2.2 3v1.5h6.6V3.8zm6 '
+        '3.4L7.2 11 5.5 9.4l-1 1.1 2.8 2.5 4.5-4.8z"/>'
     ),
     "exact": Markup(
         '<path fill="currentColor" fill-rule="evenodd" d="M8 .4 15.6 8 8 15.6.4 8zM4.8 '

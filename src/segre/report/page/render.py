@@ -23,7 +23,9 @@ from segre.report.page.library import drawing_script, unpacker
 from segre.report.page.marks import MARKS
 
 MEANINGS: dict[Status, str] = {
-    "proved": "a certificate or a theorem; both bounds meet",
+    "proved by computation": "both bounds were computed, and they meet; `segre verify` repeats it",
+    "proved by theorem": "by a theorem of segre's own, whose proof in docs/theorems.md has to be "
+    "trusted; its hypotheses were checked",
     "exact": "computed by formulas or integer arithmetic, nothing rounded",
     "bounded": "a bound on one side, or two that do not meet; the part says how each is known",
     "measured": "floating-point numbers from these weights or this run",

@@ -89,13 +89,13 @@ def _claims(found: list[dict[str, Any]]) -> list[Claim]:
     return [
         at_most(
             "Convex solver: proved relative duality gap",
-            "paper",
+            "paper, limit chosen here",
             CLOSE,
             [one["solver"] for one in found],
         ),
         at_most(
             "Training with at least as many heads as the rank of the optimum: proved relative gap",
-            "paper",
+            "paper, limit chosen here",
             CLOSE,
             [max(_enough(one)) for one in found],
         ),

@@ -49,7 +49,7 @@ def run(given: Run) -> Found:
     count = given.options["sequences"]
     given.progress("key and query separate", 0, 3)
     apart = given.unit(
-        "separate", lambda _: separate_run(loss, start, steps, points, known, 4 * count)
+        "separate", lambda _: separate_run(loss, start, steps, points, known, seeds, 4 * count)
     )
     given.progress("key and query merged", 1, 3)
     joined = given.unit(

@@ -26,6 +26,7 @@ def separate_run(
     steps: int,
     points: Sequence[FixedPoint],
     known: list[float],
+    seeds: tuple[int, ...],
     tested: int,
 ) -> dict[str, Any]:
     """Key and query separate, on the expected loss; then the trained layer on drawn sequences."""
@@ -33,8 +34,8 @@ def separate_run(
     losses = loss.value(path.W)
     floats = [float(value) for value in EIGENVALUES]
     off = []
-    for place, (v, k, q) in enumerate(zip(path.v, path.k, path.q, strict=True)):
-        rng = np.random.default_rng([2501, place])
+    for place, (seed, v, k, q) in enumerate(zip(seeds, path.v, path.k, path.q, strict=True)):
+        rng = np.random.default_rng([seed, 2501])
         tokens, labels = sequences(floats, CONTEXT, tested, rng)
         errors = (labels - predicted(v, k, q, tokens)) ** 2
         off.append((errors.mean() - losses[-1, place]) / (errors.std() / len(errors) ** 0.5))

@@ -141,13 +141,13 @@ def _claims(known: list[dict[str, Any]], found: dict[str, list[dict[str, Any]]])
             ),
             at_least(
                 f"{said}: weight of the parents in the selector",
-                "paper",
+                "paper, limit chosen here",
                 0.9,
                 [one["selected"][RIGHT] for one in models],
             ),
             at_least(
                 f"{said}: weight of their lags in the parents' heads",
-                "paper",
+                "paper, limit chosen here",
                 0.9,
                 [min(one["copied"][lag - 1][lag - 1] for lag in PARENTS[0]) for one in models],
             ),

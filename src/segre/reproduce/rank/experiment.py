@@ -83,7 +83,7 @@ def _claims(found: dict[int, list[dict[str, Any]]], counts: tuple[int, ...]) -> 
     return [
         at_most(
             f"One full-rank head on up to {TOKENS[-1]} tokens: largest error over all widths",
-            "paper",
+            "paper, limit chosen here",
             0.001,
             [max(error for d in WIDTHS for error in found[d][seed]["full"]) for seed in seeds],
         ),

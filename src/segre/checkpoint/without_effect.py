@@ -1,0 +1,89 @@
+"""Which layers and MLP units of a checkpoint have no effect on its outputs?
+
+Where norms of the stream subtract its mean, an output weight may have any mean; where a unit reads
+the output of such a norm, its input weights may have any component that the norm never puts out.
+Both are removed first, and what is left counts as zero if rounding can explain it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from segre.checkpoint.layout import Tensors
+from segre.checkpoint.sublayers import free_mean
+from segre.fields.interface import Array
+from segre.transformer.spec import Transformer
+
+ROUNDINGS = 2.0  # rounding errors, relative to what was removed, that count as zero
+SUMMED = 4.0  # the same for a sum of many products
+
+
+def silent(spec: Transformer, part: str, w: Tensors, unit: float) -> bool:
+    """Whether a layer adds nothing to the stream, and could be left out."""
+    first = part == "1" and not spec.firstnorm
+    counted = spec.bylayer or spec.decay != "none" or spec.share
+    if spec.place == "post" or not spec.residual or spec.skip != 1 or first or counted:
+        return False
+    written = {"post1": ("W_O", "b_O"), "post2": ("W_down", "S_down", "b_down", "c_down")}
+    return all(
+        all(_nothing(spec, w, name, unit) for name in names)
+        or any(x in w and not w[x].any() for x in (f"{post}.gain", f"scale{post[-1]}"))
+        for post, names in written.items()
+    )
+
+
+def _nothing(spec: Transformer, w: Tensors, name: str, unit: float) -> bool:
+    """Whether a tensor that writes to the stream writes nothing but a mean that no norm reads."""
+    if name not in w:
+        return True
+    value = size = w[name]
+    if name == "b_O" and "b_V" in w and spec.sums_to_one:
+        passed = (w["W_O"] @ w["b_V"]).sum(axis=(0, 1))
+        value, size = value + passed, np.abs(value) + np.abs(passed)
+    return bool(_zero(_centred(spec, value), size, -2, unit).all())
+
+
+def dead_units(spec: Transformer, w: Tensors, unit: float) -> Array:
+    """Units of a dense MLP that write nothing, or are always 0; none of other MLPs."""
+    if "W_up" not in w or w["W_up"].ndim != 2:
+        return np.zeros(0, bool)
+    out = _zero(_centred(spec, w["W_down"]), w["W_down"], -2, unit)
+    names = ("up",) if spec.mlp != "clamped" else ()  # which adds 1 to it
+    for name in (*names, *(("gate",) if spec.gated else ())):
+        out |= _reads_nothing(spec, w, name, unit)
+    return np.asarray(out)
+
+
+def clear_dead_units(spec: Transformer, w: Tensors, unit: float) -> None:
+    """Set all weights of dead units to zero, in place."""
+    dead = dead_units(spec, w, unit)
+    if dead.any():
+        for name in ("W_gate", "b_gate", "W_up", "b_up"):
+            if name in w:
+                w[name] = w[name] * ~dead[:, None]
+        w["W_down"] = w["W_down"] * ~dead
+
+
+def _reads_nothing(spec: Transformer, w: Tensors, name: str, unit: float) -> Array:
+    """Units for which one of their linear maps is always 0, where the activation is 0 too."""
+    rows, bias = w[f"W_{name}"], w.get(f"b_{name}", np.zeros((len(w[f"W_{name}"]), 1)))
+    norm = next((n for n in ("norm2", "post1") if f"{n}.gain" in w and spec.norm == "layer"), "")
+    if not norm:
+        return np.asarray(~rows.any(axis=1) & ~bias.any(axis=1))
+    read = rows * w[f"{norm}.gain"].T
+    added = rows * w[f"{norm}.bias"].T if f"{norm}.bias" in w else 0 * rows
+    total, sizes = bias + added.sum(axis=1, keepdims=True), np.concatenate([added, bias], axis=1)
+    alone = _zero(read - read.mean(axis=1, keepdims=True), read, -1, unit)
+    return np.asarray(alone & _zero(total, sizes, -1, SUMMED / ROUNDINGS * unit))
+
+
+def _centred(spec: Transformer, x: Array) -> Array:
+    """What is written, without its mean if no norm reads that."""
+    free = free_mean(spec, "W_O", last=False)
+    return np.asarray(x - x.mean(axis=-2, keepdims=True)) if free else x
+
+
+def _zero(x: Array, of: Array, axis: int, unit: float) -> Array:
+    """Where x is nothing but the rounding of a larger quantity."""
+    left, whole = np.linalg.norm(x, axis=axis), np.linalg.norm(of, axis=axis)
+    return np.asarray(left <= ROUNDINGS * unit * whole)
