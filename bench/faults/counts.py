@@ -30,7 +30,8 @@ _CLEAR = 1e4  # gap between singular values
 
 def rank_of(spec: Transformer) -> int | None:
     """The rank of the Jacobian at a random point; None if it is not clear."""
-    if (spec.salted and spec.t > _FEW_TOKENS) or only_in_balls(spec) is not None:
+    many_roots = spec.salted and (spec.t > _FEW_TOKENS or bool(spec.qknorm))
+    if many_roots or only_in_balls(spec) is not None:
         with suppress(UnluckyError):
             found = spectrum(spec)
             return found.rank if found.gap > _CLEAR else None
