@@ -60,7 +60,7 @@ RANDOM = {
         "paths",
     ),
     *("weights canonical", "weights move", "weights same", "weights align", "weights merge"),
-    *("sweep fit", "plot slice"),
+    *("sweep fit", "sweep verify", "plot slice"),
     *(f"reproduce {one.name}" for one in experiments() if one.seeded),
 }
 every_command = pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
