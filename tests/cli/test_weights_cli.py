@@ -58,7 +58,7 @@ def test_different_models(model: Path, tmp_path: Path) -> None:
     done = segre("same", model, other)
     assert done.returncode == 1
     assert done.stdout.startswith("different")
-    assert "kv is 2 and 4" in " ".join(done.stdout.split())
+    assert "2 key-value heads, compared as 4 with copies" in " ".join(done.stdout.split())
 
 
 def test_what_is_wrong_is_said_in_one_line(model: Path, tmp_path: Path) -> None:
