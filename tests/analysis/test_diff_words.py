@@ -1,7 +1,7 @@
 """The sentences of `segre diff` follow from its numbers, for results of every kind."""
 
 import re
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -118,7 +118,7 @@ def test_cards_tables_and_pages_are_in_the_same_gauge(block: int) -> None:
         if not found.changes.total.raw:
             continue
         page = page_of(found)
-        words = " ".join(repr(section) for section in page.sections)
+        words = " ".join(f"{asdict(section)}" for section in page.sections)
         assert ("moved towards the first" in words) == moved
         assert dict(facts_of(found))["update"] in repr(card_of_diff(found))
 

@@ -39,7 +39,7 @@ def test_counts_are_not_below_ranks_that_others_computed(spec: str) -> None:
 @pytest.mark.parametrize("draw", [random_design, random_core, random_transformer])
 def test_formulas_shown_as_bounds_do_not_exceed_the_rank_of_the_generators(draw) -> None:
     shown = 0
-    for seed in range(20_000, 20_700):
+    for seed in range(20_000, 20_600):
         spec = draw(seed)
         try:
             upper = formulas(spec).upper

@@ -110,8 +110,10 @@ INDEPENDENT = (
     *("gain", "norm-bias", "key-bias", "value-bias", "parallel-bias", "router-shift"),
     *("read-centring", "write-centring", "stream-turns", "stream-shift", "table-shift"),
     *("tied-mean", "unused-positions", "unread", "logit-shift", "bias-shift", "layer-scale"),
-    "latent-turns",
+    *("latent-turns", "stream-scale", "query-key-scale", "latent-scale"),
 )
+
+_OF_STREAM = ("stream-turns", "stream-scale")
 
 
 def _roomy(spec: Transformer, kinds: list[str]) -> bool:
@@ -121,7 +123,7 @@ def _roomy(spec: Transformer, kinds: list[str]) -> bool:
     filled = spec.patch >= spec.d or spec.vocab > spec.d + 1
     return (
         all(kind in INDEPENDENT for kind in kinds)
-        and (filled or "stream-turns" not in kinds)
+        and (filled or not any(kind in _OF_STREAM for kind in kinds))
         and max(spec.head, spec.dv) <= narrow
         and max(spec.kvrank, spec.qrank, spec.rotary_dim) <= reads
         and spec.residual

@@ -6,6 +6,7 @@ import re
 from functools import cache
 from importlib.resources import files
 
+from segre.attention.mechanism import require_known
 from segre.explore.alone.expressions import UntranslatableError
 from segre.explore.alone.reached import Reached
 from segre.explore.known import by_formulas
@@ -36,7 +37,7 @@ def script() -> str:
     """A script that defines `byFormulas`: segre's answer to an inline spec, as plain data."""
     home = files("segre.explore.alone")
     python = [home.joinpath(name).read_text(encoding="utf-8") for name in _PYTHON]
-    reached = Reached(_LEFT_OUT, same=(architecture,))
+    reached = Reached(_LEFT_OUT, same=(architecture, require_known))
     code = "\n".join([*python, reached.code({"$byFormulas": by_formulas}), _ENTRY])
     missing = set(re.findall(_BUILTIN, code)) - set(
         re.findall(rf"(?:const|function\*?|,) ({_BUILTIN})", code)
