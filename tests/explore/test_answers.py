@@ -9,7 +9,7 @@ from segre.explore.stack_controls import NAMED_STACKS
 from segre.finding import OWN
 from segre.geometry.at_any_size import at_any_size
 from segre.geometry.closed_form import predicted
-from segre.geometry.explain import explain
+from segre.geometry.explain import of_transformer
 from segre.geometry.redundancy import formulas
 from segre.sequence.cost import cost
 from support.random_designs import random_design
@@ -24,13 +24,17 @@ def test_what_is_told_is_what_segre_says(seed: int) -> None:
     assert told["spec"] == text
     assert int(told["parameters"]) == spec.parameters
     assert (told["status"] == "proved") == (found.value is not None)
-    assert int(told["bound"]) == found.upper
-    assert told["dimension"].startswith("at most ") == (found.value is None)
+    estimated = found.upper is None
+    assert int(told["bound"]) == (found.estimate if estimated else found.upper)
+    assert told["dimension"].startswith("at most ") == (found.value is None and not estimated)
+    assert (
+        told["dimension"].startswith("predicted ") == estimated == (told["status"] == "estimated")
+    )
     assert found.redundancy is None or told["pieces"] == {
         group: str(n) for group, n in found.redundancy["pieces"].items()
     }
     assert (told["theorem"] is None) == (found.value is None)
-    explained = explain(spec)
+    explained = of_transformer("", spec, formulas)
     assert [(one["name"], int(one["dimension"])) for one in told["symmetries"]] == [
         (one.name, one.dimension) for one in explained.finding.symmetries
     ]

@@ -130,7 +130,7 @@ def _roomy(spec: Transformer, kinds: list[str]) -> bool:
         and (spec.norm != "none" or not spec.embedded)
         and not (spec.embed or spec.share or spec.mixnorm)
         and spec.skip == 1
-        and spec.gate == spec.feature == spec.decay == "none"
+        and spec.feature == spec.decay == "none"
     )
 
 
