@@ -26,7 +26,7 @@ def test_every_tensor_counts(name: str, dtype: torch.dtype, by: float, tmp_path:
     model = tiny(name).to(dtype)
     model.save_pretrained(one := tmp_path / "one")
     move(one, moved := tmp_path / "moved", seed=4)
-    assert same(one, moved).verdict == "same function"
+    assert same(one, moved).verdict.startswith("same")
     for number, tensor in enumerate(CHANGED[name]):
 
         def noise(part: str, w: Tensors, tensor: str = tensor, number: int = number) -> None:

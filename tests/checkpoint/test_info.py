@@ -255,6 +255,8 @@ def test_what_is_planted_is_found(
     again = measured(moved(path, tmp_path / "moved")).layers  # elsewhere on the fiber too
     assert [len(layer.special) for layer in again] == [0, 1, 0]
     kind = "have parallel input weights" if "parallel" in text else text
+    # a mean that the move has added rounds away what is almost zero
+    kind = "zero output" if "almost" in text else kind
     assert kind in again[1].special[0]
 
 
@@ -362,6 +364,7 @@ def test_redundant_parameters_are_those_of_dim(zoo: dict[str, Path], name: str) 
 
 def test_what_is_not_counted_is_said(tmp_path: Path) -> None:
     sizes = {"hidden_size": 2, "num_attention_heads": 1, "num_key_value_heads": 1}
+    sizes |= {"vocab_size": 4_000}  # small models are counted at a point
     config = transformers.LlamaConfig(**{**TWO, **sizes})
     randomised(config, "LlamaForCausalLM", 0).save_pretrained(tmp_path / "model")
     info = measured(tmp_path / "model")
