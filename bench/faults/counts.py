@@ -26,6 +26,7 @@ _POINTS = 8
 _LARGEST = 400  # parameters
 _FEW_TOKENS = 3
 _CLEAR = 1e4  # gap between singular values
+_NOISE = 1e-8  # below it, all singular values may be rounding: the function is locally constant
 
 
 def rank_of(spec: Transformer) -> int | None:
@@ -34,7 +35,8 @@ def rank_of(spec: Transformer) -> int | None:
     if many_roots or only_in_balls(spec) is not None:
         with suppress(UnluckyError):
             found = spectrum(spec)
-            return found.rank if found.gap > _CLEAR else None
+            clear = found.gap > _CLEAR and found.values[0] > _NOISE
+            return found.rank if clear else None
         return None
     for attempt in range(_POINTS):
         try:
