@@ -16,7 +16,6 @@ from segre.explore.server import Explorer
 from segre.explore.stacks import known_of_stack
 from segre.finding import Finding
 from segre.geometry.at_any_size import at_any_size
-from segre.geometry.dimension import too_large
 from segre.geometry.redundancy import formulas
 from segre.transformer.spec import Transformer
 from support.browser import Opened, opened, running
@@ -121,7 +120,7 @@ def expected(spec: str) -> Finding | None:
     net = segre.architecture(spec)
     if not isinstance(net, Transformer):
         return known_of_stack(design(spec))  # type: ignore[arg-type]
-    return segre.dimension(spec) if too_large(net) else at_any_size(net, formulas)
+    return at_any_size(net, formulas)
 
 
 def same(state: dict[str, str], found: Finding) -> None:
@@ -324,7 +323,7 @@ def test_a_static_page_agrees_with_segre_wherever_its_controls_go(
             kinds.add(state["badge"].partition(" by")[0].partition(",")[0])
         page.check()
     assert answered >= 20
-    assert len(kinds) == 2 or "experts" in first
+    assert len(kinds) >= 2 or "experts" in first
 
 
 def test_how_every_number_is_known_stands_beside_it(browser: Browser, file: Path) -> None:

@@ -211,7 +211,7 @@ def _rules(
         yield "positions", _orthogonal(np.ones(spec.positions - spec.offset), -1)
     normed = spec.headnorm if spec.transform else "b_U" in w and not spec.pooler
     if "W_U" in w and normed:
-        yield "W_U", _orthogonal(np.ones(w["W_U"].shape[-1]), -1)
+        yield "W_U", _orthogonal(np.ones(spec.head_width if spec.transform else spec.d), -1)
     for kind in _sublayers(spec, part):
         own = w["post1.gain"] if kind == "mlp" and spec.place == "post" else gain
         if spec.place != "post" and not _bare(spec, part, kind):
