@@ -82,6 +82,8 @@ def verify(
 ) -> Verified:
     """Compute rows of a store again: a random `sample` of them, or all (None).
 
+    `workers` is the number of processes; None is one for each core.
+
     >>> from tempfile import TemporaryDirectory
     >>> from segre.sweep.run import run
     >>> fields = {"layers": 1, "d": "2..3", "a": 1, "t": 2}
