@@ -179,7 +179,8 @@ class Family:
 
     def labelled(self, spec: Transformer) -> Labelled:
         """The class that reads labels as a spec does."""
-        for found in self.label_classes:
+        answers = spec.output == "logits"  # of which no distribution over labels is made
+        for found in sorted(self.label_classes, key=lambda one: (one.count > 0) != answers):
             known = found.count in (0, spec.labels)
             if known and all(getattr(spec, key) == value for key, value in found.keys.items()):
                 return found
