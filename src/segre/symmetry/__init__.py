@@ -1,0 +1,1 @@
+"""The symmetries of a network, written once: spaces, and what is free in them."""

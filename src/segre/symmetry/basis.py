@@ -1,0 +1,99 @@
+"""The basis of a space, up to a group; and scales of whole tensors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from segre.fields.interface import Array
+from segre.geometry.gauge.piece import ModularWeights
+from segre.symmetry.groups import Group, algebra, factors, random_element
+from segre.symmetry.space import FloatWeights, Port, Tensor, rotary_planes
+
+
+@dataclass(frozen=True)
+class Basis:
+    """M of a group acts on writers as M W, and on readers as W M^-1.
+
+    `copies` are leading axes that all ports have: a space for each. The group acts on the
+    dimensions from `start` on; `turning` is the part whose rotary planes it respects.
+    """
+
+    width: int
+    group: Group
+    ports: tuple[Port, ...]
+    copies: tuple[int, ...] = ()
+    start: int = 0
+    turning: str | None = None
+
+    def __call__(self, w: ModularWeights) -> Array:
+        """The generators: E W for writers, -W E for readers."""
+        planes = rotary_planes(w.transformer, self.turning)
+        E, count = algebra(self.group, self.width, self.start, planes), prod(self.copies)
+        canvas = w.canvas(count * len(E))
+        for port in self.ports:
+            if not port.degree:
+                continue
+            X, value = port.tangent(w, E), w(*port.tensor)
+            axis, deep = port.axis % value.ndim, len(self.copies)
+            view = canvas(*port.tensor).reshape(count, len(E), *value.shape)
+            view = np.moveaxis(view, axis + 2, deep + 2)
+            value = np.moveaxis(value, axis, deep)
+            for row, copy in enumerate(np.ndindex(*self.copies)):
+                own = value[copy]
+                changed = X @ own.reshape(self.width, -1)
+                view[(row, slice(None), *copy)] += changed.reshape(len(E), *own.shape)
+        return canvas.rows
+
+    def draw(self, rng: np.random.Generator, w: FloatWeights) -> Array:
+        """Matrices, one for each copy."""
+        planes = rotary_planes(w.transformer, self.turning)
+        return random_element(rng, self.group, self.width, self.copies, self.start, planes)
+
+    def act(self, w: FloatWeights, element: Array) -> None:
+        """Multiply writers and readers."""
+        for port in self.ports:
+            port.act(w, element, len(self.copies))
+
+    def inverse(self, element: Array) -> Array:
+        """The inverse matrices."""
+        return np.asarray(np.linalg.inv(element))
+
+
+@dataclass(frozen=True)
+class Scale:
+    """One factor for whole tensors, and its inverse for others; for each copy."""
+
+    up: tuple[Tensor, ...]
+    down: tuple[Tensor, ...] = ()
+    copies: tuple[int, ...] = ()
+
+    def __call__(self, w: ModularWeights) -> Array:
+        """One generator for each copy."""
+        canvas = w.canvas(prod(self.copies))
+        for sign, tensors in ((1, self.up), (-1, self.down)):
+            for tensor in tensors:
+                value, view = w(*tensor), canvas(*tensor)
+                for row, copy in enumerate(np.ndindex(*self.copies)):
+                    view[(row, *copy)] += sign * value[copy]
+        return canvas.rows
+
+    def draw(self, rng: np.random.Generator, w: FloatWeights) -> Array:  # noqa: ARG002
+        """Factors, one for each copy."""
+        return factors(rng, self.copies)
+
+    def act(self, w: FloatWeights, element: Array) -> None:
+        """Multiply and divide."""
+        for tensors, by in ((self.up, element), (self.down, 1 / element)):
+            for tensor in tensors:
+                if tensor in w.tensors:
+                    value = w(*tensor)
+                    w.tensors[tensor] = value * by.reshape(
+                        *self.copies, *(1,) * (value.ndim - len(self.copies))
+                    )
+
+    def inverse(self, element: Array) -> Array:
+        """The inverse factors."""
+        return np.asarray(1 / element)

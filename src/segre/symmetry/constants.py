@@ -1,0 +1,209 @@
+"""Constants that one tensor adds and others take back, and entries without effect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from segre.fields.interface import Array
+from segre.geometry.gauge.piece import ModularWeights
+from segre.geometry.gauge.wiring import Norm
+from segre.symmetry.space import Bias, FloatWeights, Freedom, Port, Tensor, Weights, inverse_gain
+
+
+@dataclass(frozen=True)
+class Constants:
+    """Constant vectors that sources add to a space, and readers and `takers` take back."""
+
+    width: int
+    sources: tuple[Bias, ...]
+    readers: tuple[Port, ...] = ()
+    takers: tuple[Bias, ...] = ()
+    copies: tuple[int, ...] = ()
+    start: int = 0  # the first dimension that is free
+
+    def __call__(self, w: ModularWeights) -> Array:
+        """The generators: one for every dimension of the space."""
+        size = self.width - self.start
+        canvas = w.canvas(prod(self.copies) * size)
+        for sign, biases in ((1, self.sources), (-1, self.takers)):
+            for bias in biases:
+                view = canvas(*bias.tensor)
+                unit = np.zeros(view.shape[:-1])
+                for row, (*copy, i) in enumerate(np.ndindex(*self.copies, size)):
+                    unit[(row, *copy, ..., self.start + i)] = sign
+                bias.add(w, view, unit)
+        for port in self.readers:
+            assert port.bias is not None
+            view = canvas(*port.bias.tensor)
+            columns = self._columns(w(*port.tensor), port)
+            for row, own in enumerate(np.ndindex(*self.copies)):
+                read = -columns[own][self.start :]
+                while read.ndim >= view.ndim:  # one bias for all heads of a group
+                    read = w.field.reduce(read.sum(axis=1))
+                port.bias.add(w, view[row * size : (row + 1) * size], read)
+        return w.field.reduce(canvas.rows)
+
+    def _columns(self, value: Array, port: Port) -> Array:
+        """What a reader sees of the dimensions of the space: (*copies, width, ...)."""
+        return np.moveaxis(value, port.axis % value.ndim, len(self.copies))
+
+    def draw(self, rng: np.random.Generator, w: FloatWeights) -> Array:
+        """A vector for each copy; of signs that do not cancel where a LayerNorm carries it."""
+        out = np.zeros((*self.copies, self.width))
+        size = max(w.size(bias.tensor) for bias in self.sources)
+        out[..., self.start :] = size * rng.uniform(0.3, 1, out[..., self.start :].shape)
+        sites = [p.bias.site for p in self.readers if p.bias is not None and p.bias.site]
+        if sites and sites[0].gain:
+            return np.asarray(out * np.sign(w(sites[0].part, sites[0].gain)[:, 0]))
+        return out if sites else out * rng.choice([-1, 1], out.shape)
+
+    def act(self, w: FloatWeights, element: Array) -> None:
+        """Add the vector to the sources, and take it back."""
+        for sign, biases in ((1, self.sources), (-1, self.takers)):
+            for bias in biases:
+                if bias.tensor in w.tensors:
+                    value = w.tensors[bias.tensor] = w(*bias.tensor).copy()
+                    ones = (1,) * (value.ndim - 2 - len(self.copies))
+                    added = sign * element.reshape(*self.copies, *ones, self.width)
+                    bias.add(w, value, np.broadcast_to(added, value.shape[:-1]))
+        for port in self.readers:
+            assert port.bias is not None
+            if port.tensor not in w.tensors or port.bias.tensor not in w.tensors:
+                continue
+            columns = self._columns(w(*port.tensor), port)
+            ones = (1,) * (columns.ndim - element.ndim)
+            read = -(columns * element.reshape(*element.shape, *ones)).sum(axis=len(self.copies))
+            value = w.tensors[port.bias.tensor] = w(*port.bias.tensor).copy()
+            while read.ndim >= value.ndim:  # one bias for all heads
+                read = read.sum(axis=0)
+            port.bias.add(w, value, read)
+
+    def inverse(self, element: Array) -> Array:
+        """The opposite vector."""
+        return -element
+
+
+@dataclass(frozen=True)
+class Forms:
+    """Directions of a space without effect, and the value that they have on all its vectors."""
+
+    directions: Callable[[Weights], Array]  # (count, width)
+    value: Callable[[Weights], Array] | None = None  # (count,)
+
+
+def ones(width: int) -> Forms:
+    """The mean, or what is added to all entries."""
+    return Forms(lambda _: np.ones((1, width)))
+
+
+def outside(site: Norm) -> Forms:
+    """The form 1^T G^-1, which of all that a LayerNorm writes reads only its bias."""
+
+    def value(w: Weights) -> Array:
+        F = w.field
+        assert site.bias is not None
+        read = F.mul(inverse_gain(w, site), w(site.part, site.bias))
+        return np.asarray(F.sum(read, axis=-2)[0])
+
+    return Forms(lambda w: inverse_gain(w, site).T, value if site.bias is not None else None)
+
+
+@dataclass(frozen=True)
+class Slack:
+    """Entries of a tensor along directions without effect; the reader's bias keeps their value."""
+
+    port: Port
+    forms: Forms
+
+    def __call__(self, w: ModularWeights) -> Array:
+        """The generators: each direction in each row or column of the tensor."""
+        D, shape = self._directions(w), w(*self.port.tensor).shape
+        axis, others = self._split(shape)
+        rest = prod(others)
+        canvas = w.canvas(len(D) * rest)
+        view = np.moveaxis(canvas(*self.port.tensor), axis + 1, 1)
+        every = np.zeros((len(D), rest, shape[axis], rest))
+        every[:, range(rest), :, range(rest)] = D
+        view += every.reshape(len(D) * rest, shape[axis], *others)
+        if self.forms.value is not None:
+            assert self.port.bias is not None
+            moved = np.zeros((len(D), rest, rest))
+            moved[:, range(rest), range(rest)] = -self.forms.value(w)[:, None]
+            moved = moved.reshape(len(D) * rest, *others)
+            self.port.bias.add(w, canvas(*self.port.bias.tensor), moved)
+        return w.field.reduce(canvas.rows)
+
+    def _directions(self, w: Weights) -> Array:
+        D = self.forms.directions(w)
+        if self.port.gain is not None:
+            D = w.field.mul(D, w.inverse(*self.port.gain).reshape(1, -1))
+        return np.asarray(D)
+
+    def _split(self, shape: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
+        axis = self.port.axis % len(shape)
+        return axis, tuple(n for i, n in enumerate(shape) if i != axis)
+
+    def draw(self, rng: np.random.Generator, w: FloatWeights) -> Array:
+        """For each direction what is added along it: (directions, *shape without the axis)."""
+        _, others = self._split(w(*self.port.tensor).shape)
+        size = w.size(self.port.tensor)
+        return size * rng.standard_normal((len(self._directions(w)), *others))
+
+    def act(self, w: FloatWeights, element: Array) -> None:
+        """Add, and let the bias keep the value."""
+        if self.port.tensor not in w.tensors:
+            return
+        value = w(*self.port.tensor)
+        axis, _ = self._split(value.shape)
+        added = np.moveaxis(np.tensordot(self._directions(w), element, (0, 0)), 0, axis)
+        w.tensors[self.port.tensor] = value + added
+        if self.forms.value is not None:
+            assert self.port.bias is not None
+            bias = w.tensors[self.port.bias.tensor] = w(*self.port.bias.tensor).copy()
+            self.port.bias.add(w, bias, -np.tensordot(self.forms.value(w), element, (0, 0)))
+
+    def inverse(self, element: Array) -> Array:
+        """The opposite."""
+        return -element
+
+
+@dataclass(frozen=True)
+class Entries:
+    """All entries of a tensor, which have no effect."""
+
+    tensor: Tensor
+
+    def __call__(self, w: ModularWeights) -> Array:
+        """The generators: one for each entry."""
+        size = w(*self.tensor).size
+        canvas = w.canvas(size)
+        canvas(*self.tensor).reshape(size, size)[range(size), range(size)] = 1
+        return canvas.rows
+
+    def draw(self, rng: np.random.Generator, w: FloatWeights) -> Array:
+        """What is added."""
+        return w.size(self.tensor) * rng.standard_normal(w(*self.tensor).shape)
+
+    def act(self, w: FloatWeights, element: Array) -> None:
+        """Add."""
+        if self.tensor in w.tensors:
+            w.tensors[self.tensor] = w(*self.tensor) + element
+
+    def inverse(self, element: Array) -> Array:
+        """The opposite."""
+        return -element
+
+
+@dataclass(frozen=True)
+class Several:
+    """Several things that are free, under one name."""
+
+    free: tuple[Freedom, ...]
+
+    def __call__(self, w: ModularWeights) -> Array:
+        """The generators of all of them."""
+        return np.concatenate([one(w) for one in self.free])

@@ -1,0 +1,119 @@
+"""The groups that act on spaces, by bases of their Lie algebras, with whole numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+
+from segre.fields.interface import Array
+
+Group = Literal[
+    "gl",  # any basis
+    "o",  # lengths are kept: RMSNorm
+    "o1",  # lengths and the mean: LayerNorm
+    "torus",  # each dimension has its scale
+    "shear",  # x + 1 m(x): linear forms added to the mean
+    "planes",  # scaled rotations of planes
+    "plane-scales",  # scales of planes, and of the other dimensions
+    "turns",  # rotations of planes, and of all other dimensions together
+]
+Planes = tuple[tuple[int, int], ...]
+
+
+@lru_cache(maxsize=128)
+def algebra(group: Group, width: int, start: int = 0, planes: Planes = ()) -> Array:
+    """A basis: (dimension of the group, width, width); do not write to it."""
+    found = list(_basis(group, width, start, planes))
+    return np.stack(found) if found else np.zeros((0, width, width))
+
+
+def _basis(group: Group, n: int, start: int, planes: Planes) -> Iterator[Array]:
+    unit = np.eye(n)
+    still = range(start, n)
+    if group == "gl":
+        yield from (np.outer(unit[j], unit[k]) for j in still for k in still)
+    elif group == "o":
+        yield from (_turn(unit[j], unit[k]) for j in still for k in range(start, j))
+    elif group == "o1":
+        C = unit[:-1] - unit[-1]
+        yield from (_turn(C[j], C[k]) for j in range(n - 1) for k in range(j))
+    elif group == "torus":
+        yield from (np.diag(unit[j]) for j in still)
+    elif group == "shear":
+        yield from (np.outer(np.ones(n), unit[j]) for j in still)
+    elif group == "planes":
+        for a, b in planes:
+            yield np.diag(unit[a] + unit[b])
+            yield _turn(unit[b], unit[a])
+    elif group == "plane-scales":
+        yield from (np.diag(unit[a] + unit[b]) for a, b in planes)
+        yield from (np.diag(unit[j]) for j in still)
+    else:
+        yield from (_turn(unit[b], unit[a]) for a, b in planes)
+        yield from (_turn(unit[j], unit[k]) for j in still for k in range(start, j))
+
+
+def _turn(a: Array, b: Array) -> Array:
+    return np.asarray(np.outer(a, b) - np.outer(b, a))
+
+
+def random_element(
+    rng: np.random.Generator,
+    group: Group,
+    width: int,
+    copies: tuple[int, ...] = (),
+    start: int = 0,
+    planes: Planes = (),
+) -> Array:
+    """Elements of a group, one for each copy, of condition number at most exp(4 SPREAD)."""
+    n, size = width - start, (*copies, width, width)
+    out = np.broadcast_to(np.eye(width), size).copy()
+    if group == "gl":
+        scaled = _orthogonal(rng, copies, n) * factors(rng, (*copies, 1, n))
+        out[..., start:, start:] = scaled @ _orthogonal(rng, copies, n)
+    elif group in ("o", "turns"):
+        out[..., start:, start:] = _orthogonal(rng, copies, n)
+    elif group == "o1":
+        B = np.linalg.qr(np.column_stack([np.ones(width), np.eye(width)[:, 1:]]))[0][:, 1:]
+        out = B @ _orthogonal(rng, copies, n - 1) @ B.T + 1 / width
+    elif group in ("torus", "plane-scales"):
+        out[..., range(start, width), range(start, width)] = factors(rng, (*copies, n))
+    elif group == "shear":
+        out += rng.uniform(0, 0.5, (*copies, 1, width)) / width
+    for a, b in planes:
+        z = factors(rng, copies)
+        turn = rng.uniform(0, 2 * np.pi, copies) if group != "plane-scales" else np.zeros(copies)
+        z = z * np.exp(1j * turn) if group != "turns" else np.exp(1j * turn)
+        out[..., a, a] = out[..., b, b] = z.real
+        out[..., b, a], out[..., a, b] = z.imag, -z.imag
+    return out
+
+
+SPREAD = 0.7  # factors lie between exp(-SPREAD) and exp(SPREAD)
+
+
+def factors(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    """Positive factors."""
+    return np.asarray(np.exp(rng.uniform(-SPREAD, SPREAD, shape)))
+
+
+def _orthogonal(rng: np.random.Generator, copies: tuple[int, ...], n: int) -> Array:
+    """Orthogonal matrices, evenly distributed."""
+    q, r = np.linalg.qr(rng.standard_normal((*copies, n, n)))
+    return np.asarray(q * np.sign(np.diagonal(r, axis1=-2, axis2=-1))[..., None, :])
+
+
+def random_order(
+    rng: np.random.Generator, width: int, copies: tuple[int, ...], start: int = 0, blocks: int = 1
+) -> Array:
+    """Permutation matrices of the dimensions from `start` on; blocks stay together."""
+    out = np.zeros((*copies, width, width))
+    for copy in np.ndindex(*copies):
+        groups = rng.permutation((width - start) // blocks)
+        within = [rng.permutation(blocks) + blocks * group for group in groups]
+        order = np.concatenate([np.arange(start), start + np.concatenate(within)])
+        out[copy] = np.eye(width)[order]
+    return out

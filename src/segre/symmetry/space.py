@@ -1,0 +1,167 @@
+"""A space: a place where vectors live, the axes of tensors that lie in it, and what is free there.
+
+*Ports* are the axes that write into the space or read from it. Three things can be free:
+
+- the basis (`Basis`): M of a group acts on writers as M W and on readers as W M^-1;
+- constants (`Constants`): what one tensor adds, others take back;
+- entries without effect (`Slack`): what is written where nobody looks, or read where nothing lies.
+
+Each is data, and a `Freedom`: called with weights mod p it returns its generators, one per row; on
+weights of floats it acts with elements, which are drawn at random and can be inverted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from segre.fields.interface import Array
+from segre.fields.real import Real
+from segre.geometry.gauge.piece import ModularWeights
+from segre.geometry.gauge.wiring import Norm
+from segre.transformer.layers import plane_dimensions
+from segre.transformer.spec import Transformer
+
+Tensor = tuple[str, str]  # part and name
+SMALL = 0.02  # of offsets of tensors that are zero
+
+
+class FloatWeights:
+    """Tensors of floats; not all need to be there."""
+
+    field = Real()
+
+    def __init__(self, spec: Transformer, tensors: dict[Tensor, Array]) -> None:
+        self.transformer, self.tensors = spec, tensors
+
+    def __call__(self, part: str, name: str) -> Array:
+        """A tensor, by part and name."""
+        return self.tensors[part, name]
+
+    def inverse(self, part: str, name: str) -> Array:
+        """The entrywise inverse of a tensor."""
+        return np.asarray(1 / self(part, name))
+
+    def size(self, tensor: Tensor) -> float:
+        """The size of the entries of a tensor, to draw offsets in proportion."""
+        value = self.tensors.get(tensor, np.zeros(1))
+        return float(np.sqrt((value**2).mean())) or SMALL
+
+
+Weights = ModularWeights | FloatWeights
+
+
+class Freedom(Protocol):
+    """What is free in a space."""
+
+    def __call__(self, w: ModularWeights) -> Array:
+        """The generators at weights mod p, one per row."""
+        ...
+
+    def draw(self, rng: np.random.Generator, w: FloatWeights) -> Array:
+        """A random element, with bounded condition."""
+        ...
+
+    def act(self, w: FloatWeights, element: Array) -> None:
+        """Act on the tensors that are there, in place."""
+        ...
+
+    def inverse(self, element: Array) -> Array:
+        """The element that undoes another."""
+        ...
+
+
+@dataclass(frozen=True)
+class Bias:
+    """What adds constants: a bias, or a table, in all its columns or a range of them.
+
+    After a LayerNorm with a bias, `site`, a map without a bias does so too: what a LayerNorm writes
+    is orthogonal to 1 before its gain, so that the form 1^T G^-1 reads its bias alone.
+    """
+
+    tensor: Tensor
+    site: Norm | None = None
+    columns: tuple[int, int] | None = None
+
+    def add(self, w: Weights, view: Array, values: Array) -> None:
+        """Add constants to the tensor in place, or to a view of it in all generators."""
+        if self.site is None:
+            chosen = slice(None) if self.columns is None else slice(*self.columns)
+            view[..., chosen] += w.field.mul(values, unit_shift(w, self.tensor))[..., None]
+            return
+        assert self.site.bias is not None
+        F, form = w.field, inverse_gain(w, self.site)
+        total = F.sum(F.mul(form, w(self.site.part, self.site.bias)), axis=-2)
+        view += F.mul(values[..., None], F.mul(form[:, 0], F.reciprocal(total)[0]))
+
+
+def unit_shift(w: Weights, tensor: Tensor) -> Array:
+    """What to add to a tensor so that the stream moves by one: embeddings may be scaled."""
+    if tensor == ("embed", "tokens") and w.transformer.embscale:
+        return np.asarray(w.field.reciprocal(w.field.surd(w.transformer.d))[0])
+    return np.ones(1)
+
+
+def inverse_gain(w: Weights, site: Norm) -> Array:
+    """1 / gain, as a column."""
+    return w.inverse(site.part, site.gain) if site.gain else np.ones((site.width, 1))
+
+
+@dataclass(frozen=True)
+class Port:
+    """An axis of a tensor that lies in a space; axes are counted from the end."""
+
+    tensor: Tensor
+    axis: int = -2
+    reads: bool = False
+    bias: Bias | None = None  # of a reader: takes back the constants that it reads
+    gain: Tensor | None = None  # between the tensor and the space
+    under: bool = False  # of a writer: its gain is applied to what it writes
+    degree: int = 1  # in which a scale of the space enters
+
+    def tangent(self, w: ModularWeights, E: Array) -> Array:
+        """Generators of a group of the space, as they act on this axis."""
+        E = self._seen(w, E)
+        return -self.degree * E.swapaxes(-1, -2) if self.reads else self.degree * E
+
+    def act(self, w: FloatWeights, M: Array, deep: int = 0) -> None:
+        """M W or, for readers, W M^-1, in place, for each of the `deep` leading axes of copies."""
+        if not self.degree or self.tensor not in w.tensors:
+            return
+        M = np.linalg.matrix_power(np.linalg.inv(M) if self.reads else M, self.degree)
+        M = self._seen(w, M)
+        M = M.swapaxes(-1, -2) if self.reads else M
+        value = w(*self.tensor)
+        axis = self.axis % value.ndim
+        moved = np.moveaxis(value, axis, deep)
+        flat = moved.reshape(*moved.shape[: deep + 1], -1)
+        w.tensors[self.tensor] = np.moveaxis((M @ flat).reshape(moved.shape), deep, axis)
+
+    def _seen(self, w: Weights, M: Array) -> Array:
+        """Matrices of the space, seen through the gain."""
+        if self.gain is None:
+            return M
+        g, inverse = w(*self.gain).reshape(-1), w.inverse(*self.gain).reshape(-1)
+        up, down = (inverse, g) if self.under else (g, inverse)
+        return np.asarray(w.field.mul(w.field.mul(up[:, None], M), down))
+
+
+def writer(part: str, name: str, **more: Any) -> Port:
+    """A tensor whose rows write into a space."""
+    return Port((part, name), **more)
+
+
+def reader(part: str, name: str, **more: Any) -> Port:
+    """A tensor whose columns read from a space."""
+    return Port((part, name), -1, True, **more)
+
+
+def rotary_planes(spec: Transformer, part: str | None) -> tuple[tuple[int, int], ...]:
+    """The two dimensions of each rotary plane of a layer."""
+    own = None if part is None else spec.at(part)
+    if own is None or not own.rotary_dim:
+        return ()
+    first, second = plane_dimensions(own)
+    return tuple(zip(first.tolist(), second.tolist(), strict=True))
