@@ -5,6 +5,10 @@ import random
 import numpy as np
 import pytest
 from bench.random_specs import random_core, random_transformer
+from segre.referee.transformers.few_words import few_words
+from segre.referee.transformers.inner_gains import seen_inner_gains
+from segre.referee.transformers.normed_words import normed_words
+from segre.referee.transformers.outside_shift import outside_shift
 
 from segre import certify, dimension, verify
 from segre.certificate import checksum
@@ -14,11 +18,7 @@ from segre.geometry.point import Point
 from segre.geometry.rank import SymmetryRank, symmetry_rank
 from segre.referee.linear import Echelon
 from segre.referee.meter import Meter, metered
-from segre.referee.transformers.few_words import few_words
-from segre.referee.transformers.inner_gains import seen_inner_gains
 from segre.referee.transformers.modular import FreeRoots
-from segre.referee.transformers.normed_words import normed_words
-from segre.referee.transformers.outside_shift import outside_shift
 from segre.referee.transformers.rank import chunks
 from segre.referee.transformers.symmetries import degenerate, families, special
 from segre.referee.transformers.tangents import Point as RefereePoint

@@ -11,9 +11,8 @@ from segre.fields.interface import Array
 from segre.geometry.gauge.absorb import inverse_gain
 from segre.geometry.gauge.latents import latent_pieces, latent_planes
 from segre.geometry.gauge.mixed_norm import mixed_norm_pieces
-from segre.geometry.gauge.piece import Group, ModularWeights, Piece
-from segre.geometry.gauge.unreached import post_norm
-from segre.geometry.gauge.wiring import Norm, has, norm_before, where
+from segre.geometry.gauge.piece import ModularWeights, Piece
+from segre.geometry.gauge.wiring import End, Norm, has, norm_after, norm_before, producers_of, where
 from segre.geometry.reach import annihilator
 from segre.transformer.layers import plane_dimensions
 from segre.transformer.spec import Transformer
@@ -32,8 +31,6 @@ def head_pieces(spec: Transformer, part: str) -> Iterator[Piece]:
         yield from _queries(spec, part, at)
     if not spec.mixnorm:
         yield _values(spec, part, at)
-    if not spec.latent and spec.dv > spec.d and spec.group > 1 and spec.gate != "element":
-        yield _unmet(spec, part, at, "W_V", "W_O", transpose=True)
     if not spec.latent:
         site = _biased_norm(spec, part)
         if has(spec, part, "b_K") or site is not None:
@@ -96,8 +93,6 @@ def _queries(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
         )
         name = "scaled rotations of the rotary planes"
         yield Piece("rotary", name, at, "QK", "exact", count, build)
-    if not spec.rotary_dim and not spec.latent and spec.head > spec.d and spec.group > 1:
-        yield _unmet(spec, part, at, "W_K", "W_Q", transpose=False)
 
 
 def _planes(spec: Transformer, part: str, w: ModularWeights) -> Array:
@@ -115,39 +110,6 @@ def _planes(spec: Transformer, part: str, w: ModularWeights) -> Array:
                     tangent[row + 1, g, :, b] = value[g, :, a]
                     row += 2
     return canvas.rows
-
-
-def _unmet(spec: Transformer, part: str, at: str, key: str, query: str, transpose: bool) -> Piece:
-    """Heads wider than the stream: queries orthogonal to all keys (or outputs, values).
-
-    Without rotations, so that a query meets the image of the key map alone.
-    """
-
-    def build(w: ModularWeights) -> Array:
-        rows = []
-        for g in range(spec.kv):
-            image = np.concatenate([w(part, n)[g, 0] for n in _names(spec, part, key)], axis=1)
-            if image.shape[1] >= image.shape[0]:
-                continue
-            forms = annihilator(w.field, image.T)
-            for tensor in [query] if transpose else _names(spec, part, query):
-                shape = w(part, tensor).shape
-                columns = shape[-2 if transpose else -1]
-                canvas = w.canvas(spec.group * len(forms) * columns)
-                view = canvas(part, tensor)
-                view = view.swapaxes(-1, -2) if transpose else view
-                for row, (q, n, c) in enumerate(np.ndindex(spec.group, len(forms), columns)):
-                    view[row, g, q, :, c] = forms[n]
-                rows.append(canvas.rows)
-        return np.concatenate([np.zeros((0, w.spec.parameters)), *rows])
-
-    name = (
-        "outputs that no value reaches"
-        if transpose
-        else "directions of queries orthogonal to all keys"
-    )
-    group: Group = "VO" if transpose else "QK"
-    return Piece("unmet", name, at, group, "exact", 0, build)
 
 
 def _normed_queries(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
@@ -247,8 +209,16 @@ def _biased_norm(spec: Transformer, part: str) -> Norm | None:
     They read its bias by the form 1^T G^-1, as if it were their own.
     """
     end = (part, "attention")
-    site = None if has(spec, part, "b_K") else norm_before(spec, end) or post_norm(spec, end)
+    site = None if has(spec, part, "b_K") else norm_before(spec, end) or _post_norm(spec, end)
     return None if site is None or site.bias is None else site
+
+
+def _post_norm(spec: Transformer, end: End) -> Norm | None:
+    """The LayerNorm whose output a consumer reads as it is, if it is one."""
+    if spec.norm != "layer" or spec.place != "post":
+        return None
+    found = producers_of(spec, end)
+    return norm_after(spec, found[0]) if len(found) == 1 and found[0][1] else None
 
 
 def _key_bias(spec: Transformer, part: str, at: str, site: Norm | None) -> Iterator[Piece]:

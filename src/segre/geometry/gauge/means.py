@@ -185,8 +185,6 @@ def _mean_forms(spec: Transformer) -> Iterator[Piece]:
     The skip's norm takes 1 m(x) away, the readers take it back. Where layers share their weights
     these readers read the last norm's output too, so that m must be constant there.
     """
-    if spec.place == "pre":
-        yield from _seen_mean_forms(spec)
     first = sublayers(spec)[0]
     producers = _producers(spec)[first]
     if spec.place != "post" or producers[0][0] != "embed" or len(producers) > 2:
@@ -222,35 +220,6 @@ def _mean_forms(spec: Transformer) -> Iterator[Piece]:
     name = "a linear form of the embedding added to its mean, which the next norm removes"
     count = spec.d if other is None else 1
     yield Piece("mean-forms", name, "embedding", "norms and biases", "exact", count, build)
-
-
-def _seen_mean_forms(spec: Transformer) -> Iterator[Piece]:
-    """LayerNorms, but none before the head: x + 1 m(x) everywhere, which the head takes back."""
-    table = spec.tied and not spec.embed
-    if not (spec.residual and spec.discrete) or spec.final or spec.output == "hidden" or table:
-        return
-    if spec.embnorm and not spec.embed:
-        return
-    d = spec.d
-    written = []
-    for end in [("embed", ""), *own_sublayers(spec)]:
-        bias = writer_bias(spec, end)
-        written += [(end[0], n) for n in [*writers(spec, end), *([bias] if bias else [])]]
-
-    def build(w: ModularWeights) -> Array:
-        canvas = w.canvas(d)
-        for tensor in written:
-            view, value = canvas(*tensor), w(*tensor)
-            for i in range(d):
-                view[i] = value[..., i : i + 1, :]
-        for reader in readers(spec, ("head", "")):
-            sums = w.field.sum(w(reader.part, reader.weight), axis=-1)
-            for i in range(d):
-                canvas(reader.part, reader.weight)[i, ..., i] = -sums[..., 0]
-        return canvas.rows
-
-    name = "a linear form of the stream added to its mean, which the head subtracts"
-    yield Piece("mean-forms", name, "residual stream", "norms and biases", "exact", d, build)
 
 
 def _centred_writers(spec: Transformer, end: End, inside: bool) -> Iterator[Piece]:

@@ -31,8 +31,6 @@ def scale_pieces(spec: Transformer) -> Iterator[Piece]:
             yield _writer_scale(spec, end)
     if spec.embnorm and not (spec.tied and not (spec.transform and spec.gain)):
         yield _embedding_scale(spec)
-    if spec.transform and spec.mlp in ("relu", "relu2", "reglu"):
-        yield _transform_scale(spec)
     if spec.place == "post":
         for place in places(spec, carried=False):
             if place.free and place.consumers != (("head", ""),):
@@ -67,18 +65,6 @@ def _embedding_scale(spec: Transformer) -> Piece:
 
     name = "scale of the embeddings, before their norm"
     return Piece("norm-scale", name, "embedding", "norms and biases", "eps=0", 1, build)
-
-
-def _transform_scale(spec: Transformer) -> Piece:
-    def build(w: ModularWeights) -> Array:
-        canvas = w.canvas(1)
-        for name in ("W_T", "b_T"):
-            if has(spec, "head", name):
-                canvas("head", name)[0] = w("head", name)
-        return canvas.rows
-
-    name = "scale of the head's dense layer, before its norm"
-    return Piece("norm-scale", name, "head", "norms and biases", "eps=0", 1, build)
 
 
 def _post_scale(

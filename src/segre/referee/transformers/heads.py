@@ -30,8 +30,6 @@ class Heads:
         families: list[tuple[str, Callable[[], Iterator[Tangent]]]] = [
             ("query-key", self._query_key),
             ("rotary", self._rotary),
-            ("unmet", self._unmet_keys),
-            ("unmet", self._unmet_values),
             ("query-key-gains", self._query_key_gains),
             ("query-key-turns", self._query_key_turns),
             ("query-key-scale", self._query_key_scale),
@@ -48,9 +46,6 @@ class Heads:
         if self.spec.mixnorm:
             families = [pair for pair in families if pair[0] not in ("value-output", "scale")]
             families.append(("gain", self._mixed_gains))
-            if self.spec.feature == "none":
-                families.append(("scale", self._mixed_scale))
-                families.append(("norm-scale", self._values_scale))
         for name, family in families:
             for tangent in family():
                 yield name, tangent
@@ -97,33 +92,6 @@ class Heads:
     def _turn(self, width: int, a: int, b: int) -> nmod_mat:
         """Row a becomes minus row b, row b becomes row a."""
         return self.point.unit(width, (a, b, -1), (b, a, 1))
-
-    def _unmet_keys(self) -> Iterator[Tangent]:
-        spec = self.spec
-        if spec.kvrank or spec.qknorm or self.turned or spec.head <= spec.d or self.group == 1:
-            return
-        for g in range(spec.kv):
-            for n in self._orthogonal(self._keys(g), "keys"):
-                for key in self._queries(g):
-                    size = self.point.matrices[key].ncols()
-                    for column in range(size):
-                        spread = self.point.field.unit(1, size, 0, column)
-                        yield {key: n * spread}
-
-    def _unmet_values(self) -> Iterator[Tangent]:
-        spec = self.spec
-        if spec.kvrank or spec.dv <= spec.d or self.group == 1 or spec.gate == "element":
-            return
-        for g in range(spec.kv):
-            for n in self._orthogonal(self.point.with_bias(self.part, "V", g), "values"):
-                for key, row in product(self._outputs(g), range(spec.d)):
-                    yield {key: self.point.field.unit(spec.d, 1, row, 0) * n.transpose()}
-
-    def _orthogonal(self, keys: list[Key], what: str) -> list[nmod_mat]:
-        """Columns n with n^T [W, b] = 0; the rank of [W, b] must be full, as it is generically."""
-        table = beside([self.point.matrices[key] for key in keys])
-        found = annihilator(table.transpose(), f"the map to {what} of layer {self.part}")
-        return [nmod_mat(len(n), 1, n, self.point.p) for n in found]
 
     def _query_key_gains(self) -> Iterator[Tangent]:
         if not (self.spec.qknorm and self.spec.gain):
@@ -237,21 +205,6 @@ class Heads:
             gain = self.point.left([(self.part, "normo.gain", h)], self.point.unit(v, (j, j, 1)))
             lost = self.point.right([(self.part, "W_O", h)], self.point.unit(v, (j, j, -1)))
             yield together(gain, lost)
-
-    def _mixed_scale(self) -> Iterator[Tangent]:
-        if self.spec.attn != "lightning":
-            return
-        for g in range(self.spec.kv):
-            values = self.point.with_bias(self.part, "V", g)
-            yield {
-                **{key: self.point.matrices[key] for key in values},
-                **{key: -self.point.matrices[key] for key in self._queries(g)},
-            }
-
-    def _values_scale(self) -> Iterator[Tangent]:
-        if not (self.spec.mixeps or self.spec.eps):
-            every = (self.point.with_bias(self.part, "V", g) for g in range(self.spec.kv))
-            yield {key: self.point.matrices[key] for keys in every for key in keys}
 
     # Latents.
 

@@ -44,32 +44,10 @@ def _carried_mean(point: Point) -> Iterator[Tangent]:
 
 
 def _mean_forms(point: Point) -> Iterator[Tangent]:
-    if point.spec.norm == "layer" and point.spec.vocab:
-        if point.spec.place == "post":
-            yield from _mean_forms_of_embedding(point)
-        if point.spec.place == "pre":
-            yield from _mean_forms_of_head(point)
-
-
-def _mean_forms_of_head(point: Point) -> Iterator[Tangent]:
-    """A linear form of the stream, added to it along 1, and subtracted by the head."""
-    spec, stream = point.spec, point.stream
-    if not spec.residual or spec.final or spec.output == "hidden":
-        return
-    if not spec.embed and (spec.tied or spec.embnorm):
-        return
-    producers = dict.fromkeys(stream.producers)
-    written = point.keys(place for actor in producers for place in stream.written(actor))
-    readers = point.keys(reader.weight for reader in stream.readers(HEAD_ACTOR))
-    column = point.field.ones(spec.d, 1)
-    for i in range(spec.d):
-        spread = column * point.field.unit(1, spec.d, 0, i)
-        yield together(point.left(written, spread), point.right(readers, -spread))
-
-
-def _mean_forms_of_embedding(point: Point) -> Iterator[Tangent]:
     """A linear form of the embedding, added to it along 1, and subtracted by those that read."""
     spec, stream = point.spec, point.stream
+    if spec.norm != "layer" or not spec.vocab or spec.place != "post":
+        return
     if not spec.embed and (spec.embnorm or spec.tied):
         return
     first = stream.consumers[0]
@@ -113,8 +91,6 @@ def _norm_scale(point: Point) -> Iterator[Tangent]:
             normT = point.itself([(HEAD, "normT.gain"), (HEAD, "normT.bias")], -1)
             tangent = together(tangent, normT)
         yield tangent
-    if spec.transform and spec.mlp in ("relu", "relu2", "reglu"):
-        yield point.itself([(HEAD, "W_T"), (HEAD, "b_T")])
     if spec.place == "post":
         for spot in stream.spots:
             yield from _post_scale(point, spot)

@@ -1,4 +1,4 @@
-"""Which weights does nothing read? Families 28, 29 and 45 of section 9."""
+"""Which weights does nothing read? Families 28 and 29 of section 9."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from flint import nmod_mat
 
 from segre.referee.linear import annihilator
 from segre.referee.transformers.tangents import Family, Point, Tangent
-from segre.referee.transformers.units import shiftable
-from segre.referee.transformers.weights import EMBED, HEAD
+from segre.referee.transformers.weights import EMBED
 
 W_E = (EMBED, "W_E", 0)
 
@@ -57,33 +56,6 @@ def _outside_embeddings(point: Point) -> Family:
                 if constant is not None and reader.bias is not None:
                     tangent[*reader.bias, i] = unit * -(form * constant)[0, 0]
                 yield "unreached", tangent
-
-
-def unread(point: Point) -> Family:
-    """Family 45: what the last sublayers write where the head reads nothing."""
-    spec, stream = point.spec, point.stream
-    if spec.output == "hidden" or spec.final or spec.place != "pre":
-        return
-    if spec.transform or spec.pooler:
-        return
-    table = point.matrices[EMBED, "tokens", 0].transpose() if spec.tied else None
-    table = point.matrices[HEAD, "W_U", 0] if table is None else table
-    rows, d = table.nrows(), spec.d
-    if shiftable(point):
-        rows -= 1
-        entries = [table[i + 1, j] - table[0, j] for i in range(rows) for j in range(d)]
-        table = nmod_mat(rows, d, entries, point.p)
-    if not 0 < rows < d:
-        return
-    for sublayer in stream.sequence[-2 if spec.parallel else -1 :]:
-        if stream.sequence.count(sublayer) > 1:
-            continue
-        for u in annihilator(table, "the unembedding"):
-            column = nmod_mat(d, 1, u, point.p)
-            for key in point.keys(stream.written(sublayer)):
-                size = point.matrices[key].ncols()
-                for c in range(size):
-                    yield "unread", {key: column * point.field.unit(1, size, 0, c)}
 
 
 def _filled(point: Point) -> tuple[nmod_mat, nmod_mat | None]:
