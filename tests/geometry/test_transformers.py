@@ -12,7 +12,6 @@ from segre.errors import SpecError, UnsupportedError
 from segre.fields.draw import Stream
 from segre.geometry.balls import ball_minor
 from segre.geometry.dimension import prove
-from segre.geometry.discrete import discrete_symmetries
 from segre.geometry.explain import explain
 from segre.geometry.gauge.all import pieces
 from segre.geometry.independence import only_in_balls, witness
@@ -22,6 +21,7 @@ from segre.geometry.redundancy import formulas
 from segre.geometry.salts import Roots, find_salts
 from segre.models import PRESETS, architecture
 from segre.models.instances import PROVED, small_instance
+from segre.symmetry.finite import discrete_symmetries
 from segre.transformer.spec import Transformer
 from support.architectures import (
     NOT_COUNTED,

@@ -16,7 +16,7 @@ from segre.finding import GROUPS, Finding, Status
 from segre.geometry.at_any_size import at_any_size
 from segre.geometry.choice import Choice
 from segre.geometry.dimension import dimension
-from segre.geometry.discrete import Discrete, discrete_of_hybrid, discrete_symmetries
+from segre.geometry.discrete import discrete_of_hybrid
 from segre.geometry.hybrid_choices import hybrid_choices
 from segre.geometry.memory import DEFAULT_LIMIT, bytes_for_symmetries, require_memory
 from segre.geometry.point import Point
@@ -29,6 +29,7 @@ from segre.models import Source, architecture, called
 from segre.polynomial.spec import Polynomial
 from segre.shown import Tabular
 from segre.spec import Network
+from segre.symmetry.finite import Discrete, discrete_symmetries
 from segre.transformer.choices import Output
 from segre.transformer.spec import Transformer
 

@@ -15,11 +15,11 @@ from segre.architectures import Architecture
 from segre.errors import SpecError, UnluckyError, UnsupportedError
 from segre.finding import Bound, Evidence, Finding, Symmetry
 from segre.geometry.gauge.all import pieces
-from segre.geometry.gauge.narrow import filled_by_embeddings
 from segre.geometry.point import Point
 from segre.geometry.rank import symmetry_rank
 from segre.models import architecture
 from segre.models.instances import PROVED, small_instance
+from segre.symmetry.unreached import filled_by_embeddings
 from segre.transformer.choices import Output
 from segre.transformer.spec import Transformer
 from segre.values import quote

@@ -7,8 +7,16 @@ from collections.abc import Iterator
 from segre.attention.symmetries import SCALE, query_key, value_output
 from segre.fields.interface import Array
 from segre.geometry.gauge.piece import ModularWeights, Piece
-from segre.geometry.gauge.unreached import post_norm
-from segre.geometry.gauge.wiring import Norm, has, norm_at, norm_before, where
+from segre.geometry.gauge.wiring import (
+    End,
+    Norm,
+    has,
+    norm_after,
+    norm_at,
+    norm_before,
+    producers_of,
+    where,
+)
 from segre.geometry.reach import annihilator
 from segre.symmetry.basis import Basis, Scale
 from segre.symmetry.constants import Constants, Several
@@ -20,8 +28,11 @@ from segre.transformer.spec import Transformer
 def head_pieces(spec: Transformer, part: str) -> Iterator[Piece]:
     """The pieces of one attention layer."""
     at, spec = where(spec, part), spec.at(part)
-    if spec.mixnorm:
-        yield from _mixed_norm(spec, part, at)
+    if spec.mixnorm and spec.gain:
+        ports = writer(part, "normo.gain"), reader(part, "W_O")
+        gains = Basis(spec.dv, "torus", ports, (spec.kv, spec.group))
+        name = "gains of the norm after mixing, absorbed by the outputs"
+        yield Piece("gain", name, at, "norms and biases", "exact", spec.heads * spec.dv, gains)
     if spec.feature != "none":  # which no basis and no scale passes
         return
     if spec.qknorm:
@@ -36,22 +47,11 @@ def head_pieces(spec: Transformer, part: str) -> Iterator[Piece]:
             yield from _key_bias(spec, part, at, site)
             yield from _value_bias(spec, part, at, site)
     if spec.mechanism.scales and not spec.mixnorm:
-        ports = (*_ports(spec, part, "W_Q", -3), Port((part, "W_O"), -3, True))
-        basis = Basis(spec.group, "torus", ports, (spec.kv,))
+        scores = (*_ports(spec, part, "W_Q", -3), Port((part, "W_O"), -3, True))
+        basis = Basis(spec.group, "torus", scores, (spec.kv,))
         yield Piece(*SCALE, at, "QK", "exact", spec.heads, basis)
     if spec.latent:
         yield from _latents(spec, part, at)
-
-
-def mixing_pieces(spec: Transformer, part: str) -> Iterator[Piece]:
-    """Heads that share keys and values, and whose weights are the scores, mix."""
-    at, spec = where(spec, part), spec.at(part)
-    if spec.mechanism.bilinear and spec.group > 1 and spec.gate == "none":
-        name = f"mixing GL({spec.group}) of the heads in a group"
-        ports = (*_ports(spec, part, "W_Q", -3), Port((part, "W_O"), -3, True))
-        basis = Basis(spec.group, "gl", ports, (spec.kv,))
-        count = spec.kv * spec.group * (spec.group - 1)  # beside their scales
-        yield Piece("group-mixing", name, at, "QK", "exact", count, basis)
 
 
 def _named(spec: Transformer, part: str, weight: str) -> tuple[Tensor, ...]:
@@ -98,7 +98,8 @@ def _normed_queries(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
         count = (spec.kv if groups else 1) * (planes + n)
         name = "gains of queries against gains of keys"
         yield Piece("query-key-gains", name, at, "QK", "exact", count, gains)
-    elif count := spec.kv * (planes + n * (n - 1) // 2):
+    elif planes or n > 1:
+        count = spec.kv * (planes + n * (n - 1) // 2)
         turns = Basis(spec.head, "turns", _query_key(spec, part), kv, spec.rotary_dim, part)
         name = "rotations of normed queries and keys"
         yield Piece("query-key-turns", name, at, "QK", "exact", count, turns)
@@ -128,8 +129,16 @@ def _values(spec: Transformer, part: str, at: str) -> Piece:
 def _biased_norm(spec: Transformer, part: str) -> Norm | None:
     """The norm with a bias that keys and values without biases read, as if it were their own."""
     end = (part, "attention")
-    site = None if has(spec, part, "b_K") else norm_before(spec, end) or post_norm(spec, end)
+    site = None if has(spec, part, "b_K") else norm_before(spec, end) or _post_norm(spec, end)
     return None if site is None or site.bias is None else site
+
+
+def _post_norm(spec: Transformer, end: End) -> Norm | None:
+    """The LayerNorm whose output a consumer reads as it is, if it is one."""
+    if spec.norm != "layer" or spec.place != "post":
+        return None
+    found = producers_of(spec, end)
+    return norm_after(spec, found[0]) if len(found) == 1 and found[0][1] else None
 
 
 def _key_bias(spec: Transformer, part: str, at: str, site: Norm | None) -> Iterator[Piece]:
@@ -168,7 +177,8 @@ def _value_bias(spec: Transformer, part: str, at: str, site: Norm | None) -> Ite
         source.add(w, canvas(*source.tensor), forms.reshape(-1, spec.kv, 1, spec.dv))
         return canvas.rows
 
-    if count := inner - min(inner, spec.d - centred):
+    count = inner - min(inner, spec.d - centred)
+    if count:
         name = "value biases that write nothing"
         yield Piece("value-bias", name, at, "norms and biases", "exact", count, unwritten)
 
@@ -196,21 +206,3 @@ def _latents(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
         if not spec.eps:
             scale = Scale(((part, source),))
             yield Piece("latent-scale", f"scale of the {what} latent", at, "QK", "eps=0", 1, scale)
-
-
-def _mixed_norm(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
-    """A norm of the mixed values of all heads, before gates and outputs."""
-    if spec.gain:
-        ports = writer(part, "normo.gain"), reader(part, "W_O")
-        gains = Basis(spec.dv, "torus", ports, (spec.kv, spec.group))
-        name = "gains of the norm after mixing, absorbed by the outputs"
-        yield Piece("gain", name, at, "norms and biases", "exact", spec.heads * spec.dv, gains)
-    if spec.feature != "none":
-        return
-    if spec.mechanism.scales:  # the values of a group against its queries
-        both = (*_ports(spec, part, "W_V", -4), *_ports(spec, part, "W_Q", -4, reads=True))
-        yield Piece(*SCALE, at, "QK", "exact", spec.kv, Basis(spec.kv, "torus", both))
-    if not spec.mixing_eps:
-        name = "scale of all values, before the norm after mixing"
-        scale = Scale(_named(spec, part, "W_V"))
-        yield Piece("norm-scale", name, at, "norms and biases", "eps=0", 1, scale)

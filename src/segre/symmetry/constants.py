@@ -97,7 +97,11 @@ class Forms:
 
 def ones(width: int) -> Forms:
     """The mean, or what is added to all entries."""
-    return Forms(lambda _: np.ones((1, width)))
+
+    def mean(_: Weights) -> Array:
+        return np.ones((1, width))
+
+    return Forms(mean)
 
 
 def outside(site: Norm) -> Forms:

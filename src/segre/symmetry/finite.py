@@ -152,7 +152,8 @@ def _normed(spec: Transformer, part: str) -> Iterator[Discrete]:
     ports = tuple(writer(part, n) for n in ("W_Q", "b_Q", "W_K", "b_K") if n in shapes)
     ports += tuple(writer(part, n, degree=0) for n in ("normq.gain", "normk.gain"))
     copies, times = ((spec.kv,), spec.kv) if own else ((), 1)
-    if still := spec.head - spec.rotary_dim:
+    still = spec.head - spec.rotary_dim
+    if still:
         order = Order(spec.head, "order and signs", ports, copies, spec.rotary_dim)
         what = "signs and order of normed dimensions"
         yield Discrete(f"2^{still} . S_{still}", what, times, (order,))

@@ -171,8 +171,6 @@ def _mean_forms(spec: Transformer) -> Iterator[Piece]:
     The skip's norm takes 1 m(x) away, the readers take it back. Where layers share their weights
     these readers read the last norm's output too, so that m must be constant there.
     """
-    if spec.place == "pre":
-        yield from _seen_mean_forms(spec)
     first = sublayers(spec)[0]
     producers = _producers(spec)[first]
     if spec.place != "post" or producers[0][0] != "embed" or len(producers) > 2:
@@ -217,21 +215,6 @@ def _common_form(
         return F.add(rows, canvas.rows)
 
     return build
-
-
-def _seen_mean_forms(spec: Transformer) -> Iterator[Piece]:
-    """LayerNorms, but none before the head: x + 1 m(x) everywhere, which the head takes back."""
-    table = spec.tied and not spec.embed
-    if not (spec.residual and spec.discrete) or spec.final or spec.output == "hidden" or table:
-        return
-    if spec.embnorm and not spec.embed:
-        return
-    ports = [p for end in (("embed", ""), *own_sublayers(spec)) for p in written(spec, end)]
-    ports += [port_of(read) for read in readers(spec, ("head", ""))]
-    free = Basis(spec.d, "shear", tuple(ports))
-    name = "a linear form of the stream added to its mean, which the head subtracts"
-    where_ = "residual stream"
-    yield Piece("mean-forms", name, where_, "norms and biases", "exact", spec.d, free)
 
 
 def _centred_writers(spec: Transformer, end: End, inside: bool) -> Iterator[Piece]:

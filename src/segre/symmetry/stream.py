@@ -47,8 +47,6 @@ def stream_pieces(spec: Transformer) -> Iterator[Piece]:
         for place in places(spec, carried=False):
             if ("output", "") not in place.consumers:
                 yield from _stream_shift(spec, place)
-    elif spec.norm != "none" and not spec.final:
-        yield from _last_shift(spec)
 
 
 def parallel_pieces(spec: Transformer) -> Iterator[Piece]:
@@ -160,9 +158,6 @@ def scale_pieces(spec: Transformer) -> Iterator[Piece]:
         names = ("normT.gain", "normT.bias") if spec.tied else ()
         down = [("head", n) for n in names if has(spec, "head", n)]
         yield _norm_scale("scale of the embeddings, before their norm", "embedding", tables, down)
-    if spec.transform and spec.mlp in ("relu", "relu2", "reglu"):
-        dense = [("head", n) for n in ("W_T", "b_T") if has(spec, "head", n)]
-        yield _norm_scale("scale of the head's dense layer, before its norm", "head", dense)
     for place in places(spec, carried=False) if spec.place == "post" else ():
         if place.free and place.consumers != (HEAD,):
             yield from _post_scale(spec, place.producers, place.consumers)
@@ -271,19 +266,6 @@ def _table_or_maps(spec: Transformer, end: End, site: Norm | None) -> list[Port]
         return [port_of(read, site) for read in readers(spec, end)]
     bias = Bias(("head", "b_U")) if spec.outbias else None
     return [Port(("embed", "tokens"), -2, True, bias)]
-
-
-def _last_shift(spec: Transformer) -> Iterator[Piece]:
-    """Without a final norm, the last constant that is written goes into the head's bias."""
-    (last,) = shift_writers(spec, sublayers(spec)[-2 if spec.parallel else -1 :])
-    source = shift_source(spec, last)
-    biased = has(spec, "head", "b_T") if spec.transform else spec.outbias or spec.pooler
-    if spec.output == "hidden" or source is None or not biased or sublayers(spec).count(last) > 1:
-        return
-    free = Constants(spec.d, (Bias(source),), tuple(_table_or_maps(spec, HEAD, None)))
-    name = "constant shifts of the stream, absorbed by biases"
-    at = f"after {_after(spec, last)}"
-    yield Piece("stream-shift", name, at, "norms and biases", "exact", spec.d, free)
 
 
 def _holds(tied: bool) -> Holds:

@@ -10,25 +10,14 @@ from segre.architectures import Architecture
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.geometry.gauge import stack_mixing
-from segre.geometry.gauge.heads import head_pieces
 from segre.geometry.gauge.hybrid import hybrid_pieces
-from segre.geometry.gauge.means import mean_pieces
-from segre.geometry.gauge.narrow import narrow_pieces
-from segre.geometry.gauge.normed_words import normed_word_pieces
-from segre.geometry.gauge.norms import norm_pieces
-from segre.geometry.gauge.parallel import parallel_pieces
-from segre.geometry.gauge.patches import patch_pieces
 from segre.geometry.gauge.piece import ModularWeights, Piece
 from segre.geometry.gauge.polynomial import polynomial_pieces
-from segre.geometry.gauge.scales import scale_pieces
 from segre.geometry.gauge.stack import stack_pieces
-from segre.geometry.gauge.stream import stream_pieces
-from segre.geometry.gauge.units import unit_pieces
-from segre.geometry.gauge.vocabulary import vocabulary_pieces
-from segre.geometry.gauge.wiring import layer_parts
 from segre.hybrid.spec import Hybrid
 from segre.polynomial.spec import Polynomial
 from segre.spec import Network
+from segre.symmetry.transformers import transformer_pieces
 from segre.transformer.spec import Transformer
 
 
@@ -46,22 +35,7 @@ def _stack_pieces(spec: Network) -> Iterator[Piece]:
 
 pieces.register(Hybrid, hybrid_pieces)
 pieces.register(Polynomial, polynomial_pieces)
-
-
-@pieces.register(Transformer)
-def _transformer_pieces(spec: Transformer) -> Iterator[Piece]:
-    for part in layer_parts(spec):
-        yield from head_pieces(spec, part)
-        yield from unit_pieces(spec, part)
-    yield from vocabulary_pieces(spec)
-    yield from norm_pieces(spec)
-    yield from mean_pieces(spec)
-    yield from parallel_pieces(spec)
-    yield from scale_pieces(spec)
-    yield from stream_pieces(spec)
-    yield from narrow_pieces(spec)
-    yield from patch_pieces(spec)
-    yield from normed_word_pieces(spec)
+pieces.register(Transformer, transformer_pieces)
 
 
 @dataclass(frozen=True)

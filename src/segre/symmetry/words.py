@@ -15,9 +15,9 @@ from fractions import Fraction
 import numpy as np
 
 from segre.fields.interface import Array
-from segre.geometry.gauge.absorb import inverse_gain
 from segre.geometry.gauge.piece import Canvas, ModularWeights, Piece
 from segre.geometry.gauge.wiring import norm_at, readers, sublayers
+from segre.symmetry.space import inverse_gain
 from segre.transformer.spec import Transformer
 
 _TOKENS, _GAIN = ("embed", "tokens"), ("embed", "norm.gain")

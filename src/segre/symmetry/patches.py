@@ -1,7 +1,6 @@
-"""Symmetries of patches and positions that do not fill the stream.
+"""Constants in directions of the stream that patches and positions do not fill.
 
-The first attention reads nothing outside their span, so a form that vanishes there may be added to
-every row of its readers. A constant u that is orthogonal to all tokens changes none of their norms,
+A constant u that is orthogonal to all tokens changes none of their norms,
 to first order. The first attention reads it as a form of what it reads, and takes it back; so does
 its bias in the stream.
 """
@@ -9,16 +8,15 @@ its bias in the stream.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import prod
 
 import numpy as np
 
 from segre.fields.interface import Array
 from segre.geometry.gauge.piece import ModularWeights, Piece
-from segre.geometry.gauge.wiring import layer_scale, norm_before, readers, sublayers, where
+from segre.geometry.gauge.wiring import layer_scale, norm_before, readers, sublayers
 from segre.geometry.reach import annihilator
+from segre.symmetry.unreached import patch_columns
 from segre.transformer.spec import Transformer
-from segre.transformer.tensors import part_shapes
 
 
 def patch_pieces(spec: Transformer) -> Iterator[Piece]:
@@ -26,55 +24,8 @@ def patch_pieces(spec: Transformer) -> Iterator[Piece]:
     if not spec.patch:
         return
     room = spec.d - (spec.norm == "layer") - spec.patch - spec.t
-    if room > 0:
-        yield _unreached(spec, room)
     if room >= 0 and room + spec.cls and spec.output_bias:
         yield _constants(spec, room + spec.cls)
-
-
-def _columns(w: ModularWeights) -> Array:
-    """Columns that span the tokens: the map of the patches, and their positions."""
-    F, spec = w.field, w.transformer
-    used = w("embed", "positions")[:, : spec.t]
-    patches = F.add(used, w("embed", "b_P"))
-    if spec.cls:
-        first = F.add(used[:, :1], w("embed", "cls"))
-        patches = np.concatenate([first, patches[:, 1:]], axis=1)
-    columns = np.concatenate([w("embed", "W_P"), patches], axis=1)
-    return F.sub(columns, _means(w, columns)) if spec.norm == "layer" else columns
-
-
-def _means(w: ModularWeights, columns: Array) -> Array:
-    F = w.field
-    return F.mul(F.sum(columns, axis=-2), F.reciprocal(F.constant(np.array([[len(columns)]]))))
-
-
-def _unreached(spec: Transformer, free: int) -> Piece:
-    first = sublayers(spec)[0]
-    site = norm_before(spec, first)
-    assert site is not None
-    rows = {r: prod(part_shapes(spec, r.part)[r.weight][:-1]) for r in readers(spec, first)}
-
-    def build(w: ModularWeights) -> Array:
-        F, read, out = w.field, _columns(w), []
-        if site.gain is not None:
-            read = F.mul(read, w(site.part, site.gain))
-        for reader, count in rows.items():
-            constant = w(site.part, site.bias) if site.bias else np.zeros((spec.d, 0))
-            alone = reader.bias is None
-            forms = annihilator(F, np.concatenate([read, constant], axis=1).T if alone else read.T)
-            canvas = w.canvas(count * len(forms))
-            view = canvas(reader.part, reader.weight).reshape(count, len(forms), count, -1)
-            view[range(count), :, range(count)] = forms
-            if reader.bias is not None and site.bias is not None:
-                bias = canvas(reader.part, reader.bias).reshape(count, len(forms), count, 1)
-                bias[range(count), :, range(count)] = -F.matmul(forms, constant)
-            out.append(canvas.rows)
-        return F.reduce(np.concatenate(out))
-
-    name = "weights of the first attention on directions that its input never has"
-    count = free * sum(rows.values())
-    return Piece("unreached", name, where(spec, first[0]), "residual", "exact", count, build)
 
 
 def _constants(spec: Transformer, count: int) -> Piece:
@@ -84,7 +35,7 @@ def _constants(spec: Transformer, count: int) -> Piece:
     scale = layer_scale(spec, (first[0], "b_O"))
 
     def build(w: ModularWeights) -> Array:
-        F, columns = w.field, _columns(w)
+        F, columns = w.field, patch_columns(w)
         others = np.delete(columns, mapped, axis=1) if spec.cls else columns
         ones = np.ones((d, int(layer)))
         shifts = annihilator(F, np.concatenate([others, ones], axis=1).T)
