@@ -1,8 +1,13 @@
-"""The finite action on weights of floats: a random element of the whole group, and its inverse."""
+"""The finite action on weights of floats: random elements of the whole group, and their inverses.
+
+A large model is moved part by part. What acts on a part may depend on gains and biases of norms in
+other parts, which are then moved along with it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 
 import numpy as np
 
@@ -11,37 +16,73 @@ from segre.geometry.gauge.piece import Piece
 from segre.symmetry.basis import Basis, Scale
 from segre.symmetry.constants import Constants, Entries, Several, Slack
 from segre.symmetry.finite import Order, finite
-from segre.symmetry.space import FloatWeights
+from segre.symmetry.space import FloatWeights, Tensor
+from segre.symmetry.transformers import transformer_pieces
 from segre.transformer.spec import Transformer
 
 Actor = Basis | Scale | Constants | Slack | Entries | Order
 Move = list[tuple[Actor, Array]]  # what acts, and by which element, in order
+Read = Callable[[Tensor], Array]
 
 
-def freedoms(spec: Transformer, pieces: Iterable[Piece]) -> Iterator[Actor]:
-    """All that acts as a group: constants and slack first, then bases and scales, then orders."""
-    every: list[object] = []
+@lru_cache(maxsize=8)
+def actors(spec: Transformer) -> tuple[Actor, ...]:
+    """All that acts as a group: slack and constants first, then bases and scales, then orders."""
+    every = list(_free(transformer_pieces(spec)))
+    out: list[Actor] = [one for one in every if isinstance(one, Slack | Entries)]
+    out += [one for one in every if isinstance(one, Constants)]
+    out += [one for one in every if isinstance(one, Basis | Scale)]
+    return (*out, *(order for one in finite(spec) for order in one.orders))
+
+
+def _free(pieces: Iterable[Piece]) -> Iterator[object]:
     for piece in pieces:
-        every += piece.build.free if isinstance(piece.build, Several) else (piece.build,)
-    for kinds in ((Slack, Entries), (Constants,), (Basis, Scale)):
-        yield from (one for one in every if isinstance(one, kinds))
-    for found in finite(spec):
-        yield from found.orders
+        if isinstance(piece.build, Several):
+            yield from piece.build.free
+        else:
+            yield piece.build
 
 
-def moved(
-    spec: Transformer, pieces: Iterable[Piece], w: FloatWeights, rng: np.random.Generator
-) -> Move:
-    """Act with random elements, in place, and say with which."""
-    out: Move = []
-    for free in freedoms(spec, pieces):
-        element = free.draw(rng, w)
-        free.act(w, element)
-        out.append((free, element))
-    return out
+class RandomMove:
+    """A random element of the whole group, drawn piece by piece from a seed."""
+
+    def __init__(self, spec: Transformer, seed: int, read: Read) -> None:
+        """`read` gives a tensor of the model as it is."""
+        self.spec, self.seed, self.read = spec, seed, read
+        self.sizes: dict[Tensor, float] = {}
+        self._kept: dict[int, Array] = {}
+
+    def part(self, part: str, tensors: dict[str, Array]) -> Move:
+        """Act on the tensors of a part, in place, and say with what."""
+        w = FloatWeights(self.spec, {(part, name): x for name, x in tensors.items()}, self.sizes)
+        for one in actors(self.spec):
+            if any(tensor in w.tensors for tensor in one.tensors):
+                missing = [t for t in one.needed if t not in w.tensors]
+                w.tensors.update({tensor: self.read(tensor) for tensor in missing})
+        out: Move = []
+        for i, one in enumerate(actors(self.spec)):
+            if any(tensor in w.tensors for tensor in one.tensors):
+                element = self._element(i, one, w)
+                one.act(w, element)
+                out.append((one, element))
+        tensors.update({name: x for (where, name), x in w.tensors.items() if where == part})
+        return out
+
+    def _element(self, number: int, one: Actor, w: FloatWeights) -> Array:
+        """Drawn once; kept where it acts on several parts."""
+        if number not in self._kept:
+            for tensor in one.tensors if isinstance(one, Constants) else ():
+                if tensor not in w.tensors and tensor not in self.sizes:
+                    value = self.read(tensor)
+                    FloatWeights(self.spec, {tensor: value}, self.sizes).size(tensor)
+            element = one.draw(np.random.default_rng([self.seed, number]), w)
+            if len({part for part, _ in one.tensors}) == 1:
+                return element
+            self._kept[number] = element
+        return self._kept[number]
 
 
 def undo(w: FloatWeights, move: Move) -> None:
     """Act with the inverse elements, last first, in place."""
-    for free, element in reversed(move):
-        free.act(w, free.inverse(element))
+    for one, element in reversed(move):
+        one.act(w, one.inverse(element))

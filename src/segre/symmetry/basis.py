@@ -9,7 +9,7 @@ import numpy as np
 
 from segre.fields.interface import Array
 from segre.geometry.gauge.piece import ModularWeights
-from segre.symmetry.groups import Group, algebra, factors, random_element
+from segre.symmetry.groups import DIAGONAL, Group, algebra, factors, random_element
 from segre.symmetry.space import FloatWeights, Port, Tensor, rotary_planes
 
 
@@ -54,12 +54,30 @@ class Basis:
 
     def act(self, w: FloatWeights, element: Array) -> None:
         """Multiply writers and readers."""
+        deep = len(self.copies)
+        planes = rotary_planes(w.transformer, self.turning)
         for port in self.ports:
-            port.act(w, element, len(self.copies))
+            if self.group in DIAGONAL and port.degree:
+                port.scale(w, element, deep)
+            elif self.group == "planes":
+                port.turn(w, element, planes, deep)
+            elif port.degree:
+                port.multiply(w, element, deep)
 
     def inverse(self, element: Array) -> Array:
-        """The inverse matrices."""
-        return np.asarray(np.linalg.inv(element))
+        """The inverse factors or matrices."""
+        plain = self.group in DIAGONAL or self.group == "planes"
+        return np.asarray(1 / element if plain else np.linalg.inv(element))
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """Those of all ports."""
+        return tuple(port.tensor for port in self.ports)
+
+    @property
+    def needed(self) -> tuple[Tensor, ...]:
+        """Gains between them and the space."""
+        return tuple(port.gain for port in self.ports if port.gain is not None)
 
 
 @dataclass(frozen=True)
@@ -97,3 +115,13 @@ class Scale:
     def inverse(self, element: Array) -> Array:
         """The inverse factors."""
         return np.asarray(1 / element)
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """All of them."""
+        return (*self.up, *self.down)
+
+    @property
+    def needed(self) -> tuple[Tensor, ...]:
+        """None."""
+        return ()

@@ -11,7 +11,16 @@ import numpy as np
 from segre.fields.interface import Array
 from segre.geometry.gauge.piece import ModularWeights
 from segre.geometry.gauge.wiring import Norm
-from segre.symmetry.space import Bias, FloatWeights, Freedom, Port, Tensor, Weights, inverse_gain
+from segre.symmetry.space import (
+    Bias,
+    FloatWeights,
+    Freedom,
+    Port,
+    Tensor,
+    Weights,
+    inverse_gain,
+    tensors_of,
+)
 
 
 @dataclass(frozen=True)
@@ -55,7 +64,7 @@ class Constants:
         """A vector for each copy; of signs that do not cancel where a LayerNorm carries it."""
         out = np.zeros((*self.copies, self.width))
         size = max(w.size(bias.tensor) for bias in self.sources)
-        out[..., self.start :] = size * rng.uniform(0.3, 1, out[..., self.start :].shape)
+        out[..., self.start :] = size * rng.uniform(0.1, 0.3, out[..., self.start :].shape)
         sites = [p.bias.site for p in self.readers if p.bias is not None and p.bias.site]
         if sites and sites[0].gain:
             return np.asarray(out * np.sign(w(sites[0].part, sites[0].gain)[:, 0]))
@@ -86,6 +95,20 @@ class Constants:
         """The opposite vector."""
         return -element
 
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """Sources, takers, and the biases of readers."""
+        kept = (port.bias for port in self.readers if port.bias is not None)
+        return tuple(bias.tensor for bias in (*self.sources, *self.takers, *kept))
+
+    @property
+    def needed(self) -> tuple[Tensor, ...]:
+        """Norms that carry what is taken back, and readers apart from their biases."""
+        kept = [(port.tensor, port.bias) for port in self.readers if port.bias is not None]
+        biases = (*self.sources, *(bias for _, bias in kept))
+        apart = (tensor for tensor, bias in kept if tensor[0] != bias.tensor[0])
+        return (*(tensor for bias in biases for tensor in bias.needed), *apart)
+
 
 @dataclass(frozen=True)
 class Forms:
@@ -93,6 +116,7 @@ class Forms:
 
     directions: Callable[[Weights], Array]  # (count, width)
     value: Callable[[Weights], Array] | None = None  # (count,)
+    needed: tuple[Tensor, ...] = ()  # on which they depend
 
 
 def ones(width: int) -> Forms:
@@ -113,7 +137,8 @@ def outside(site: Norm) -> Forms:
         read = F.mul(inverse_gain(w, site), w(site.part, site.bias))
         return np.asarray(F.sum(read, axis=-2)[0])
 
-    return Forms(lambda w: inverse_gain(w, site).T, value if site.bias is not None else None)
+    biased = site.bias is not None
+    return Forms(lambda w: inverse_gain(w, site).T, value if biased else None, tensors_of(site))
 
 
 @dataclass(frozen=True)
@@ -174,6 +199,18 @@ class Slack:
         """The opposite."""
         return -element
 
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The tensor, and its bias where the directions have a value."""
+        bias = self.port.bias if self.forms.value is not None else None
+        return (self.port.tensor,) if bias is None else (self.port.tensor, bias.tensor)
+
+    @property
+    def needed(self) -> tuple[Tensor, ...]:
+        """What the directions depend on."""
+        own = () if self.port.gain is None else (self.port.gain,)
+        return (*own, *self.forms.needed)
+
 
 @dataclass(frozen=True)
 class Entries:
@@ -200,6 +237,16 @@ class Entries:
     def inverse(self, element: Array) -> Array:
         """The opposite."""
         return -element
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The tensor."""
+        return (self.tensor,)
+
+    @property
+    def needed(self) -> tuple[Tensor, ...]:
+        """None."""
+        return ()
 
 
 @dataclass(frozen=True)

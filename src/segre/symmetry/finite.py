@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -22,9 +22,9 @@ from segre.geometry.gauge.wiring import (
 from segre.symmetry.groups import random_order
 from segre.symmetry.means import written
 from segre.symmetry.mlp import SCALES, kinds_of_units, unit_ports
-from segre.symmetry.space import FloatWeights, Port, reader, rotary_planes, writer
+from segre.symmetry.space import FloatWeights, Port, Tensor, reader, rotary_planes, writer
 from segre.transformer.spec import Transformer
-from segre.transformer.tensors import part_shapes
+from segre.transformer.tensors import CONSTANTS, part_shapes
 
 EMBED = ("embed", "")
 Kind = Literal["order", "signs", "order and signs", "order and one sign", "half turns"]
@@ -46,30 +46,40 @@ class Order:
     turning: str | None = None
 
     def draw(self, rng: np.random.Generator, w: FloatWeights) -> Array:
-        """Permutation matrices with signs, one for each copy."""
+        """Orders and signs, one above the other: (2, *copies, width)."""
         signs = np.ones((*self.copies, self.width))
+        order = np.broadcast_to(np.arange(self.width), signs.shape)
         if self.kind == "half turns":
             for pair in rotary_planes(w.transformer, self.turning):
                 signs[..., pair] = rng.choice([-1, 1], (*self.copies, 1))
-            return signs[..., None] * np.eye(self.width)
-        if "signs" in self.kind:
+        elif "signs" in self.kind:
             signs[..., self.start :] = rng.choice([-1, 1], signs[..., self.start :].shape)
         elif self.kind == "order and one sign":
             signs *= rng.choice([-1, 1])
-        if self.kind == "signs":
-            return signs[..., None] * np.eye(self.width)
-        order = random_order(rng, self.width, self.copies, self.start, self.blocks)
-        return np.asarray(signs[..., None] * order)
+        if "order" in self.kind:
+            order = random_order(rng, self.width, self.copies, self.start, self.blocks)
+        return np.stack([order, signs])
 
     def act(self, w: FloatWeights, element: Array) -> None:
-        """Reorder all ports; signs concern those of degree 1."""
+        """Reorder all ports."""
+        order, signs = element
         for port in self.ports:
-            moved = element if port.degree else np.abs(element)
-            replace(port, degree=1).act(w, moved, len(self.copies))
+            port.reorder(w, order.astype(int), signs, len(self.copies))
 
     def inverse(self, element: Array) -> Array:
-        """The transposed matrices."""
-        return np.asarray(element.swapaxes(-1, -2))
+        """The inverse order; signs are their own."""
+        order = np.argsort(element[0].astype(int), axis=-1)
+        return np.stack([order, np.take_along_axis(element[1], order, -1)])
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """Those of all ports."""
+        return tuple(port.tensor for port in self.ports)
+
+    @property
+    def needed(self) -> tuple[Tensor, ...]:
+        """None."""
+        return ()
 
 
 @dataclass(frozen=True)
@@ -170,6 +180,7 @@ def _units(spec: Transformer, part: str) -> Iterator[Discrete]:
         shapes, size = part_shapes(spec, part), spec.experts // (spec.groups or 1)
         names = ("W_R", "c_R", *(f"{x}_{y}" for x in "Wc" for y in ("gate", "up", "down")))
         ports = tuple(Port((part, n), -3, degree=0) for n in names if n in shapes)
+        ports += tuple(Port((part, n), -3, degree=0) for n in CONSTANTS)
         order = Order(spec.experts, "order", ports, blocks=size if spec.groups else 1)
         group, what = f"S_{spec.experts}", "experts"
         if spec.groups:

@@ -68,9 +68,20 @@ def random_element(
     start: int = 0,
     planes: Planes = (),
 ) -> Array:
-    """Elements of a group, one for each copy, of condition number at most exp(4 SPREAD)."""
-    n, size = width - start, (*copies, width, width)
-    out = np.broadcast_to(np.eye(width), size).copy()
+    """Elements of a group, one for each copy, of condition number at most exp(2 SPREAD).
+
+    They are matrices; of diagonal groups factors; of planes complex factors, one for each.
+    """
+    n, out = width - start, np.broadcast_to(np.eye(width), (*copies, width, width)).copy()
+    if group in DIAGONAL:
+        scales = np.ones((*copies, width))
+        scales[..., start:] = factors(rng, (*copies, n))
+        for a, b in planes:
+            scales[..., a] = scales[..., b] = factors(rng, copies)
+        return scales
+    if group == "planes":
+        shape = (*copies, len(planes))
+        return np.asarray(factors(rng, shape) * np.exp(2j * np.pi * rng.random(shape)))
     if group == "gl":
         scaled = _orthogonal(rng, copies, n) * factors(rng, (*copies, 1, n))
         out[..., start:, start:] = scaled @ _orthogonal(rng, copies, n)
@@ -79,19 +90,16 @@ def random_element(
     elif group == "o1":
         B = np.linalg.qr(np.column_stack([np.ones(width), np.eye(width)[:, 1:]]))[0][:, 1:]
         out = B @ _orthogonal(rng, copies, n - 1) @ B.T + 1 / width
-    elif group in ("torus", "plane-scales"):
-        out[..., range(start, width), range(start, width)] = factors(rng, (*copies, n))
-    elif group == "shear":
+    else:
         out += rng.uniform(0, 0.5, (*copies, 1, width)) / width
     for a, b in planes:
-        z = factors(rng, copies)
-        turn = rng.uniform(0, 2 * np.pi, copies) if group != "plane-scales" else np.zeros(copies)
-        z = z * np.exp(1j * turn) if group != "turns" else np.exp(1j * turn)
-        out[..., a, a] = out[..., b, b] = z.real
-        out[..., b, a], out[..., a, b] = z.imag, -z.imag
+        turn = 2 * np.pi * rng.random(copies)
+        out[..., a, a] = out[..., b, b] = np.cos(turn)
+        out[..., b, a], out[..., a, b] = np.sin(turn), -np.sin(turn)
     return out
 
 
+DIAGONAL = ("torus", "plane-scales")
 SPREAD = 0.7  # factors lie between exp(-SPREAD) and exp(SPREAD)
 
 
@@ -109,11 +117,10 @@ def _orthogonal(rng: np.random.Generator, copies: tuple[int, ...], n: int) -> Ar
 def random_order(
     rng: np.random.Generator, width: int, copies: tuple[int, ...], start: int = 0, blocks: int = 1
 ) -> Array:
-    """Permutation matrices of the dimensions from `start` on; blocks stay together."""
-    out = np.zeros((*copies, width, width))
+    """Orders of the dimensions from `start` on, one for each copy; blocks stay together."""
+    out = np.zeros((*copies, width), int)
     for copy in np.ndindex(*copies):
         groups = rng.permutation((width - start) // blocks)
         within = [rng.permutation(blocks) + blocks * group for group in groups]
-        order = np.concatenate([np.arange(start), start + np.concatenate(within)])
-        out[copy] = np.eye(width)[order]
+        out[copy] = np.concatenate([np.arange(start), start + np.concatenate(within)])
     return out

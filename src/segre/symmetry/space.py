@@ -12,6 +12,7 @@ weights of floats it acts with elements, which are drawn at random and can be in
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -21,6 +22,7 @@ from segre.fields.interface import Array
 from segre.fields.real import Real
 from segre.geometry.gauge.piece import ModularWeights
 from segre.geometry.gauge.wiring import Norm
+from segre.symmetry.groups import Planes
 from segre.transformer.layers import plane_dimensions
 from segre.transformer.spec import Transformer
 
@@ -33,8 +35,15 @@ class FloatWeights:
 
     field = Real()
 
-    def __init__(self, spec: Transformer, tensors: dict[Tensor, Array]) -> None:
+    def __init__(
+        self,
+        spec: Transformer,
+        tensors: dict[Tensor, Array],
+        sizes: dict[Tensor, float] | None = None,
+    ) -> None:
+        """`sizes` are those of tensors that are not there, as far as they are known."""
         self.transformer, self.tensors = spec, tensors
+        self.sizes = {} if sizes is None else sizes
 
     def __call__(self, part: str, name: str) -> Array:
         """A tensor, by part and name."""
@@ -46,8 +55,10 @@ class FloatWeights:
 
     def size(self, tensor: Tensor) -> float:
         """The size of the entries of a tensor, to draw offsets in proportion."""
-        value = self.tensors.get(tensor, np.zeros(1))
-        return float(np.sqrt((value**2).mean())) or SMALL
+        if tensor not in self.sizes:
+            value = self.tensors.get(tensor, np.zeros(1))
+            self.sizes[tensor] = float(np.sqrt((value**2).mean())) or SMALL
+        return self.sizes[tensor]
 
 
 Weights = ModularWeights | FloatWeights
@@ -72,6 +83,16 @@ class Freedom(Protocol):
         """The element that undoes another."""
         ...
 
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The tensors that it changes."""
+        ...
+
+    @property
+    def needed(self) -> tuple[Tensor, ...]:
+        """Further tensors on which the changes depend."""
+        ...
+
 
 @dataclass(frozen=True)
 class Bias:
@@ -85,6 +106,11 @@ class Bias:
     site: Norm | None = None
     columns: tuple[int, int] | None = None
 
+    @property
+    def needed(self) -> tuple[Tensor, ...]:
+        """The tensors of the LayerNorm."""
+        return () if self.site is None else tensors_of(self.site)
+
     def add(self, w: Weights, view: Array, values: Array) -> None:
         """Add constants to the tensor in place, or to a view of it in all generators."""
         if self.site is None:
@@ -95,6 +121,11 @@ class Bias:
         F, form = w.field, inverse_gain(w, self.site)
         total = F.sum(F.mul(form, w(self.site.part, self.site.bias)), axis=-2)
         view += F.mul(values[..., None], F.mul(form[:, 0], F.reciprocal(total)[0]))
+
+
+def tensors_of(site: Norm) -> tuple[Tensor, ...]:
+    """The gain and bias of a norm."""
+    return tuple((site.part, name) for name in (site.gain, site.bias) if name)
 
 
 def unit_shift(w: Weights, tensor: Tensor) -> Array:
@@ -126,18 +157,46 @@ class Port:
         E = self._seen(w, E)
         return -self.degree * E.swapaxes(-1, -2) if self.reads else self.degree * E
 
-    def act(self, w: FloatWeights, M: Array, deep: int = 0) -> None:
+    def multiply(self, w: FloatWeights, M: Array, deep: int) -> None:
         """M W or, for readers, W M^-1, in place, for each of the `deep` leading axes of copies."""
-        if not self.degree or self.tensor not in w.tensors:
-            return
-        M = np.linalg.matrix_power(np.linalg.inv(M) if self.reads else M, self.degree)
-        M = self._seen(w, M)
+        M = self._seen(w, np.linalg.inv(M) if self.reads else M)
         M = M.swapaxes(-1, -2) if self.reads else M
+        self._change(w, deep, lambda flat: M @ flat)
+
+    def scale(self, w: FloatWeights, x: Array, deep: int) -> None:
+        """Writers times factors, readers divided by them."""
+        by = (1 / x if self.reads else x)[..., None] ** self.degree
+        self._change(w, deep, lambda flat: flat * by)
+
+    def turn(self, w: FloatWeights, z: Array, planes: Planes, deep: int) -> None:
+        """Planes of writers times complex factors, those of readers divided by the conjugates."""
+        first, second = np.array(planes).T
+        by = (1 / np.conj(z) if self.reads else z)[..., None]
+
+        def turned(flat: Array) -> Array:
+            out, found = flat.copy(), (flat[..., first, :] + 1j * flat[..., second, :]) * by
+            out[..., first, :], out[..., second, :] = found.real, found.imag
+            return out
+
+        self._change(w, deep, turned)
+
+    def reorder(self, w: FloatWeights, order: Array, signs: Array, deep: int) -> None:
+        """Dimension i becomes dimension order[i]; signs concern ports of degree 1."""
+        by = signs[..., None] if self.degree else 1.0
+        if deep:
+            self._change(w, deep, lambda x: np.take_along_axis(x, order[..., None], -2) * by)
+        else:
+            self._change(w, deep, lambda x: x[order] * by)
+
+    def _change(self, w: FloatWeights, deep: int, how: Callable[[Array], Array]) -> None:
+        """Replace a tensor, seen as matrices with the axis first, if it is there."""
+        if self.tensor not in w.tensors:
+            return
         value = w(*self.tensor)
         axis = self.axis % value.ndim
         moved = np.moveaxis(value, axis, deep)
-        flat = moved.reshape(*moved.shape[: deep + 1], -1)
-        w.tensors[self.tensor] = np.moveaxis((M @ flat).reshape(moved.shape), deep, axis)
+        flat = how(moved.reshape(*moved.shape[: deep + 1], -1))
+        w.tensors[self.tensor] = np.moveaxis(flat.reshape(moved.shape), deep, axis)
 
     def _seen(self, w: Weights, M: Array) -> Array:
         """Matrices of the space, seen through the gain."""
@@ -158,7 +217,7 @@ def reader(part: str, name: str, **more: Any) -> Port:
     return Port((part, name), -1, True, **more)
 
 
-def rotary_planes(spec: Transformer, part: str | None) -> tuple[tuple[int, int], ...]:
+def rotary_planes(spec: Transformer, part: str | None) -> Planes:
     """The two dimensions of each rotary plane of a layer."""
     own = None if part is None else spec.at(part)
     if own is None or not own.rotary_dim:

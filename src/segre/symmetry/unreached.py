@@ -22,7 +22,7 @@ from segre.geometry.gauge.wiring import (
 from segre.geometry.reach import annihilator
 from segre.symmetry.constants import Forms, Several, Slack
 from segre.symmetry.norms import port_of
-from segre.symmetry.space import Weights
+from segre.symmetry.space import Weights, tensors_of
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import part_shapes
 
@@ -38,7 +38,9 @@ def unreached_pieces(spec: Transformer) -> Iterator[Piece]:
         site = norm_before(spec, sublayers(spec)[0])
         assert site is not None
         name = "weights of the first attention on directions that its input never has"
-        yield _piece(spec, name, room * _rows(spec), _beside_patches(site), site.bias is not None)
+        yield _piece(
+            spec, name, room * _rows(spec), _beside_patches(spec, site), site.bias is not None
+        )
 
 
 def filled_by_embeddings(spec: Transformer) -> int:
@@ -105,7 +107,9 @@ def _beside_embeddings(spec: Transformer) -> tuple[Forms, Forms]:
         return np.asarray(F.matmul(directions(w), total)[:, 0])
 
     constant = biased or spec.project or has(spec, "embed", "b_E")
-    found = Forms(directions, value if constant else None)
+    names = ("W_E", "b_E", "positions", "norm.gain", "norm.bias")
+    needed = tuple(("embed", name) for name in names if has(spec, "embed", name))
+    found = Forms(directions, value if constant else None, needed)
     return found, found
 
 
@@ -147,7 +151,7 @@ def patch_columns(w: Weights) -> Array:
     return np.asarray(F.sub(columns, F.mul(F.sum(columns, axis=-2), share)))
 
 
-def _beside_patches(site: Norm) -> tuple[Forms, Forms]:
+def _beside_patches(spec: Transformer, site: Norm) -> tuple[Forms, Forms]:
     def read(w: Weights) -> Array:
         columns = patch_columns(w)
         return w.field.mul(columns, w(site.part, site.gain)) if site.gain else columns
@@ -160,5 +164,7 @@ def _beside_patches(site: Norm) -> tuple[Forms, Forms]:
         assert site.bias is not None
         return np.asarray(w.field.matmul(vanishing(w, read(w)), w(site.part, site.bias))[:, 0])
 
-    kept = Forms(lambda w: vanishing(w, read(w)), value if site.bias else None)
-    return kept, Forms(alone)
+    names = ("W_P", "b_P", "cls", "positions")
+    needed = (*(("embed", n) for n in names if has(spec, "embed", n)), *tensors_of(site))
+    kept = Forms(lambda w: vanishing(w, read(w)), value if site.bias else None, needed)
+    return kept, Forms(alone, needed=needed)
