@@ -165,7 +165,7 @@ def test_their_certificates_hold(text: str) -> None:
 def instances() -> Iterator[Transformer]:
     """Small instances of the presets, as they are and as they are asked about, and the oracle's."""
     for text in PROVED:
-        for changes in ("", "eps=0", "gain=false", "eps=0/mixeps=0", "output=logits"):
+        for changes in ("", "eps=0", "eps=0/mixeps=0", "gain=false", "output=logits", "tied=false"):
             keys = [change.partition("=")[0] for change in changes.split("/")]
             kept = [part for part in text.split("/") if part.partition("=")[0] not in keys]
             try:

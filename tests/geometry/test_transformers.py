@@ -112,6 +112,7 @@ CONFIGURATIONS = [
     "llama/d=4/heads=2/kv=1/ff=5/bias=mlp/vocab=11/eps=1e-5/t=3",
     "transformer/d=4/heads=2/mlp=gelu/ff=3/bias=attn/vocab=11/t=3",
     "transformer/d=4/heads=2/mlp=gelu/ff=3/bias=mlp/vocab=11/outbias=true/t=3",
+    "transformer/d=4/heads=2/mlp=gelu/ff=3/bias=mlp/norm=rms/final=false/vocab=11/outbias=true/t=3",
     "gemma/d=4/heads=2/kv=1/ff=5/vocab=11/eps=1e-6/t=3",
     "smollm3/d=4/layers=2/heads=2/kv=1/ff=5/base=10000,0/t=3",
     "smollm3/d=4/layers=2/heads=2/kv=1/head=4/ff=5/base=0,10000/bias=attn/eps=1e-5/t=3",
@@ -194,6 +195,10 @@ CONFIGURATIONS = [
     "electra/d=4/heads=2/ff=3/vocab=11/labels=2/read=first/transform=true/headnorm=false/"
     "eps=1e-5/t=3",
     "bert/d=4/heads=2/ff=3/vocab=11/labels=2/pooler=false/transform=true/t=3",
+    "modernbert/d=4/layers=2/heads=2/ff=3/eps=1e-5/vocab=11/output=hidden/t=3",
+    "modernbert/d=4/layers=2/heads=2/ff=3/eps=1e-5/vocab=11/tied=false/t=3",
+    "modernbert/d=4/layers=2/heads=2/ff=3/eps=1e-5/vocab=11/labels=3/read=all/output=logits/t=3",
+    "modernbert/d=4/layers=2/heads=2/ff=3/norm=rms/eps=1e-5/vocab=11/tied=false/t=3",
     "gpt2/d=4/heads=2/ff=3/vocab=11/labels=3/t=3",
     "vit/d=4/heads=2/ff=3/eps=1e-5/patch=5/output=hidden/pooler=true/t=3",
     "vit/d=4/layers=2/heads=2/ff=3/patch=3/labels=3/output=logits/t=4",

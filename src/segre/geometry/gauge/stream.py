@@ -47,6 +47,8 @@ def stream_pieces(spec: Transformer) -> Iterator[Piece]:
         for place in places(spec, carried=False):
             if ("output", "") not in place.consumers:
                 yield from _stream_shift(spec, place)
+    elif spec.norm != "none" and not spec.final:
+        yield from _last_shift(spec)
 
 
 def _table(spec: Transformer, place: Place) -> tuple[bool, bool]:
@@ -242,7 +244,7 @@ def _embedding_basis(spec: Transformer) -> Iterator[Piece]:
     n = e - centred
 
     def turns(w: ModularWeights) -> Array:
-        skew = centred_skew(e) if centred else [_skew(e, p) for p in below_diagonal(e)]
+        skew = centred_skew(e) if centred else [skew_unit(e, p) for p in below_diagonal(e)]
         F, canvas = w.field, w.canvas(len(skew))
         for row, S in enumerate(skew):
             for tensor in tables:
@@ -258,7 +260,8 @@ def _embedding_basis(spec: Transformer) -> Iterator[Piece]:
     yield Piece("embedding-turns", name, "embedding", "residual", "exact", count, turns)
 
 
-def _skew(d: int, pair: tuple[int, int]) -> Array:
+def skew_unit(d: int, pair: tuple[int, int]) -> Array:
+    """E_jk - E_kj."""
     S = np.zeros((d, d))
     S[pair], S[pair[::-1]] = 1, -1
     return S
@@ -306,6 +309,31 @@ def _stream_shift(spec: Transformer, place: Place) -> Iterator[Piece]:
     name = "constant shifts of the stream, absorbed by biases"
     at = f"after {_after(spec, place.producers[0])}"
     yield Piece("stream-shift", name, at, "norms and biases", holds, d, build)
+
+
+def _last_shift(spec: Transformer) -> Iterator[Piece]:
+    """Without a final norm, the last constant that is written goes into the head's bias."""
+    head = ("head", "")
+    (last,) = shift_writers(spec, sublayers(spec)[-2 if spec.parallel else -1 :])
+    source = shift_source(spec, last)
+    biased = has(spec, "head", "b_T") if spec.transform else spec.outbias or spec.pooler
+    if spec.output == "hidden" or source is None or not biased or sublayers(spec).count(last) > 1:
+        return
+    d = spec.d
+
+    def build(w: ModularWeights) -> Array:
+        canvas = w.canvas(d)
+        canvas(*source)[range(d), range(d)] = 1
+        if spec.table_reads:
+            canvas("head", "b_U")[:, :, 0] = -w("embed", "tokens")
+        else:
+            for reader in readers(spec, head):
+                absorb_shift(w, canvas, reader, None)
+        return canvas.rows
+
+    name = "constant shifts of the stream, absorbed by biases"
+    at = f"after {_after(spec, last)}"
+    yield Piece("stream-shift", name, at, "norms and biases", "exact", d, build)
 
 
 def _whole(spec: Transformer, place: Place) -> str:
