@@ -120,7 +120,6 @@ LIGHTNING = "transformer/d=3/heads=2/head=2/attn=lightning/gate=element/residual
     [
         ("feature=silu/mixnorm=true", 60),
         ("feature=silu/mixnorm=true/gain=false", 60),
-        ("mixnorm=true", 49),
     ],
 )
 def test_lightning_layers_of_minimax(more: str, value: int) -> None:
@@ -162,9 +161,3 @@ def test_features_and_the_norm_of_what_heads_mix() -> None:
 def test_choices_that_do_not_go_together(text: str, says: str) -> None:
     with pytest.raises(SpecError, match=says):
         Transformer.parse(text)
-
-
-@pytest.mark.parametrize("more", ["head=1/dv=3/bias=qkv/t=2", "head=3/feature=silu/t=1"])
-def test_what_scales_all_that_one_head_mixes_is_free(more: str) -> None:
-    found = dimension(f"transformer/d=4/attn=lightning/gate=element/mixnorm=true/{more}")
-    assert found.status == "proved"

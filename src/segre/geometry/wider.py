@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from segre.architectures import Architecture
@@ -32,34 +31,20 @@ class Wider:
 
 
 def wider_bound(spec: Architecture, point: Point) -> Wider | None:
-    """The best bound by another architecture, where there is one."""
-    found: list[Wider] = []
-    for other in wider(spec):
-        try:
-            there = Point(other, point.field)
-            found.append(Wider(there, symmetry_rank(there)))
-        except UnluckyError:
-            continue
-    return min(found, key=lambda own: own.bound.value, default=None)
+    """The bound by another architecture, where there is one."""
+    other = wider(spec)
+    if other is None:
+        return None
+    try:
+        there = Point(other, point.field)
+        return Wider(there, symmetry_rank(there))
+    except UnluckyError:
+        return None
 
 
-def wider(spec: Architecture) -> Iterator[Transformer]:
-    """Architectures whose words may be any table, where those of this one are a table too.
-
-    Embeddings without their norm; and of a single token, the last layer alone: what comes before it
-    gives each word some vector.
-    """
+def wider(spec: Architecture) -> Transformer | None:
+    """Embeddings without their norm: their words may be any table, and so may the normed ones."""
     if not isinstance(spec, Transformer) or not spec.discrete or spec.tied:
-        return
+        return None
     alone = spec.pos != "learned" and not spec.types
-    if alone and spec.embnorm and spec.firstnorm:
-        yield replace(spec, embnorm=False)
-    if spec.t == 1 and spec.layers > 1 and _like_last(spec):
-        yield replace(spec, layers=1, embnorm=False)
-
-
-def _like_last(spec: Transformer) -> bool:
-    """Whether the last layer on words of its own is a spec."""
-    odd = spec.types or spec.embed or spec.dense or spec.window or spec.pos == "learned"
-    alike = all(spec.at(i) == spec.at(1) for i in range(1, spec.layers + 1))
-    return spec.firstnorm and not odd and alike
+    return replace(spec, embnorm=False) if alone and spec.embnorm and spec.firstnorm else None

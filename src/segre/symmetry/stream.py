@@ -47,6 +47,8 @@ def stream_pieces(spec: Transformer) -> Iterator[Piece]:
         for place in places(spec, carried=False):
             if ("output", "") not in place.consumers:
                 yield from _stream_shift(spec, place)
+    elif spec.norm != "none" and not spec.final:
+        yield from _last_shift(spec)
 
 
 def parallel_pieces(spec: Transformer) -> Iterator[Piece]:
@@ -266,6 +268,19 @@ def _table_or_maps(spec: Transformer, end: End, site: Norm | None) -> list[Port]
         return [port_of(read, site) for read in readers(spec, end)]
     bias = Bias(("head", "b_U")) if spec.outbias else None
     return [Port(("embed", "tokens"), -2, True, bias)]
+
+
+def _last_shift(spec: Transformer) -> Iterator[Piece]:
+    """Without a final norm, the last constant that is written goes into the head's bias."""
+    (last,) = shift_writers(spec, sublayers(spec)[-2 if spec.parallel else -1 :])
+    source = shift_source(spec, last)
+    biased = has(spec, "head", "b_T") if spec.transform else spec.outbias or spec.pooler
+    if spec.output == "hidden" or source is None or not biased or sublayers(spec).count(last) > 1:
+        return
+    free = Constants(spec.d, (Bias(source),), tuple(_table_or_maps(spec, HEAD, None)))
+    name = "constant shifts of the stream, absorbed by biases"
+    at = f"after {_after(spec, last)}"
+    yield Piece("stream-shift", name, at, "norms and biases", "exact", spec.d, free)
 
 
 def _holds(tied: bool) -> Holds:

@@ -2,9 +2,10 @@
 
 At eps = 0 the scale of each word is free. With eps > 0 the norm y / sqrt(|y|^2 / d + eps) is a
 bijection onto a ball: n' = n + M n, if y' = y + M y + y (y^T M y) / (d eps). So each word
-compensates for a change of the gain. The remaining part along 1 has no effect on LayerNorms, and
-the first attention, which has no norm before it, subtracts it. Where norms come after the skips,
-this is counted for designs with decays, of others `wider` knows it.
+compensates for a change of the gain and for a rotation of the stream. The remaining part along 1
+has no effect on LayerNorms, and the first attention, which has no norm before it, subtracts it.
+Where norms come after the skips, the gain alone is free; this is counted for designs with decays,
+of others `wider` knows it.
 """
 
 from __future__ import annotations
@@ -16,28 +17,37 @@ import numpy as np
 
 from segre.fields.interface import Array
 from segre.geometry.gauge.piece import Canvas, ModularWeights, Piece
-from segre.geometry.gauge.wiring import norm_at, readers, sublayers
-from segre.symmetry.space import inverse_gain
+from segre.geometry.gauge.wiring import (
+    norm_before,
+    own_sublayers,
+    readers,
+    sublayers,
+    writers,
+)
+from segre.symmetry.groups import algebra
 from segre.transformer.spec import Transformer
 
-_TOKENS, _GAIN = ("embed", "tokens"), ("embed", "norm.gain")
+_TOKENS, _GAIN, _HEAD = ("embed", "tokens"), ("embed", "norm.gain"), ("head", "")
 
 
 def normed_word_pieces(spec: Transformer) -> Iterator[Piece]:
-    """The scale of each word, or the gain of the words' norm."""
+    """The scale of each word; or the gain of their norm, and the basis of an unseen stream."""
     alone = not spec.tied and spec.pos != "learned" and not spec.types
     if not (spec.discrete and spec.embnorm and alone):
         return
     if not spec.eps:
         yield _scales(spec)
+    if not spec.eps or spec.embscale:
         return
     carried = spec.firstnorm and spec.norm == "rms" and spec.place == "post"
     if spec.firstnorm and not (carried and spec.decay != "none"):
         return
     if spec.norm == "layer" and not spec.final:
         return
-    if spec.gain and not spec.embscale:
+    if spec.gain:
         yield _gains(spec)
+    if not spec.firstnorm and not spec.shows_stream:
+        yield _turns(spec)
 
 
 def _scales(spec: Transformer) -> Piece:
@@ -60,8 +70,7 @@ def _gains(spec: Transformer) -> Piece:
 
     def build(w: ModularWeights) -> Array:
         F, canvas = w.field, w.canvas(d)
-        inverse = inverse_gain(w, norm_at(spec, "embed", "norm", d))
-        total = F.reciprocal(F.sum(inverse, axis=-2))
+        inverse, total = _inverse_gain(w)
         for i in range(d):
             unit = np.eye(d)[i : i + 1]
             M = -F.matmul(unit.T, unit)
@@ -75,6 +84,49 @@ def _gains(spec: Transformer) -> Piece:
 
     name = "gains of the embedding norm, compensated by the words"
     return Piece("word-gains", name, "embedding", "norms and biases", "exact", d, build, hard=True)
+
+
+def _turns(spec: Transformer) -> Piece:
+    d, layer = spec.d, spec.norm == "layer"
+    n = d - layer
+
+    def build(w: ModularWeights) -> Array:
+        F = w.field
+        skew = algebra("o1" if layer else "o", d)
+        canvas = w.canvas(len(skew))
+        inverse, total = _inverse_gain(w)
+        gain = w(*_GAIN) if spec.gain else np.ones((d, 1))
+        for row, S in enumerate(skew):
+            whole = F.reduce(S)
+            if layer:
+                form = -F.mul(F.matmul(inverse.T, S), total)
+                whole = F.add(whole, F.matmul(np.ones((d, 1)), form))
+            _move_words(w, canvas, row, F.mul(F.mul(inverse, whole), gain[:, 0]))
+            _take_back(w, canvas, row, whole)
+            for end in own_sublayers(spec):
+                for tensor in ((end[0], name) for name in writers(spec, end)):
+                    canvas(*tensor)[row] = F.matmul(S, w(*tensor))
+            _turn_readers(w, canvas, row, S)
+        return F.reduce(canvas.rows)
+
+    name, count = f"rotations O({n}) of the stream, compensated by the words", n * (n - 1) // 2
+    return Piece(
+        "word-turns", name, "residual stream", "residual", "exact", count, build, hard=True
+    )
+
+
+def _turn_readers(w: ModularWeights, canvas: Canvas, row: int, S: Array) -> None:
+    """All that read the stream later on."""
+    F, spec = w.field, w.transformer
+    for end in (*own_sublayers(spec)[1:], _HEAD):
+        site = norm_before(spec, end)
+        turned = F.reduce(S)
+        if site is not None and site.gain is not None:
+            g, inverse = w(site.part, site.gain), w.inverse(site.part, site.gain)
+            turned = F.mul(F.mul(g, S), inverse[:, 0])
+        for reader in readers(spec, end):
+            tensor = (reader.part, reader.weight)
+            canvas(*tensor)[row] = -F.matmul(w(*tensor), turned)
 
 
 def _move_words(w: ModularWeights, canvas: Canvas, row: int, M: Array) -> None:
@@ -93,3 +145,10 @@ def _take_back(w: ModularWeights, canvas: Canvas, row: int, change: Array) -> No
     for reader in readers(spec, sublayers(spec)[0]):
         tensor = (reader.part, reader.weight)
         canvas(*tensor)[row] = -w.field.matmul(w(*tensor), change)
+
+
+def _inverse_gain(w: ModularWeights) -> tuple[Array, Array]:
+    """1 / gain as a column, and one over the sum of it."""
+    F, spec = w.field, w.transformer
+    inverse = w.inverse(*_GAIN) if spec.gain else np.ones((spec.d, 1))
+    return inverse, F.reciprocal(F.sum(inverse, axis=-2))

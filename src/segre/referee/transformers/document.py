@@ -120,14 +120,4 @@ def _wider(spec: Transformer, other: Transformer) -> bool:
     if not spec.vocab or spec.tied or spec.pos == "learned" or spec.types or not spec.firstnorm:
         return False
     plain = {key: value for key, value in spec.document().items() if key != "embnorm"}
-    if spec.embnorm and other.document() == plain:
-        return True
-    odd = (
-        spec.embed
-        or spec.dense
-        or spec.window
-        or len({spec.at(i) for i in range(1, spec.layers + 1)}) > 1
-    )
-    if spec.t > 1 or spec.layers == 1 or odd:
-        return False
-    return other.document() == {key: value for key, value in plain.items() if key != "layers"}
+    return spec.embnorm and other.document() == plain

@@ -218,7 +218,7 @@ def work(certificate: Certificate) -> float:
         return total + _sequences(spec) * spec.layers * spec.t**2 * 20 * rates.step
     there = effort.there(rates) + size * 4 * rates.copy
     back = effort.back(rates) + size * (rates.entry + 4 * rates.copy)
-    total += _degenerate(spec, watched, there, back)
+    total += (2 * there + watched * back) * (spec.vocab > 0)
     vectors, rank = _vectors(spec), _rank(certificate)
     total += vectors * size * (watched + 2 * rank + spec.d + rotation) * rates.product
     total += vectors * (size * (2 * rates.entry + 6 * rates.copy) + rank * rates.entry)
@@ -235,27 +235,6 @@ def _sequences(spec: Transformer) -> int:
 def _rank(certificate: Certificate) -> int:
     """The rank of the symmetries, if they are asked for."""
     return 0 if isinstance(certificate.upper, Contexts) else certificate.upper.symmetries.rank
-
-
-def _degenerate(spec: Transformer, watched: int, there: float, back: float) -> float:
-    """What families 38 and 40 to 46 take beside their vectors, at most and about."""
-    rates, total = RESIDUES, 0.0
-    if spec.vocab:
-        total += 2 * there + watched * back
-        count = spec.vocab * (spec.t if spec.pos == "learned" else 1)
-        width = max(spec.head if spec.qknorm else 0, spec.kvrank, spec.qrank)
-        if width and count < spec.d + 1 + count // width + 1:
-            unknowns = width * (spec.d + 1) + count
-            each = rates.matmul(width * count, width * count, unknowns)
-            total += 2 * spec.heads * (each + width * count * unknowns * rates.entry)
-    if spec.mlp == "bilinear":
-        for units, blocks in ((spec.ff, 1), (spec.eff, spec.experts), (spec.shared, 1)):
-            unknowns = units * (3 * spec.d + 2) + spec.d
-            each = rates.matmul(unknowns, unknowns, unknowns) + unknowns**2 * rates.entry
-            total += len(parts(spec)) * blocks * each
-    if spec.place in ("sandwich", "after"):
-        total += len(parts(spec)) * 2 * spec.d * 4 * spec.d * (spec.d + 4) * rates.entry
-    return total
 
 
 def check_bits(layout: Layout, minor: BallMinor, bits: int) -> None:
@@ -287,8 +266,7 @@ def _vectors(spec: Transformer) -> int:
     k, v = spec.head + spec.rotary, spec.dv
     units = spec.ff + spec.experts * (spec.eff + 1) + spec.shared
     layer = kv * (k * k + v * v) + spec.kvrank**2 + spec.qrank**2
-    layer += heads * (k + v + 1) * (d + 2 if max(k, v) > d else 2) + 4 * units + 8 * d
-    layer += heads * (k + v) * d * (3 if spec.t == 1 else 1) + (heads * v) ** 2 * (spec.t == 1)
-    layer += spec.experts * d
+    layer += heads * (k + v + 1) * 2 + 4 * units + 8 * d + spec.experts * d
     spots = 1 if spec.residual else spec.layers * 2 + 1
-    return len(parts(spec)) * layer + spots * (d + 2) ** 2 + e * e + 4 * (e + spec.vocab)
+    first = heads * (2 * k + v) * d if spec.patch else 0
+    return len(parts(spec)) * layer + first + spots * (d + 2) ** 2 + e * e + 4 * (e + spec.vocab)

@@ -36,7 +36,8 @@ def symmetry_rank(point: Point, jacobian: nmod_mat, progress: Progress) -> list[
     """The ranks of families 1 to 30 without 28 and 29, of 1 to 30, of 1 to 35, of 1 to 62, of all.
 
     Earlier certificates have those before the last. Every vector must be orthogonal to all rows of
-    the Jacobian: here to those of soft sequences, for families 41 and 60 to those of sequences.
+    the Jacobian: here to those of soft sequences, for families 41, 60 and 61 to those
+    of sequences.
     """
     span = Echelon()
     soft = (families, unused, unreached, outside_shift)

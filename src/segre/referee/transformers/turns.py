@@ -24,6 +24,8 @@ def turns(point: Point) -> Family:
     for spot in point.stream.spots:
         for tangent in _stream_shift(point, spot):
             yield "stream-shift", tangent
+    for tangent in _head_shift(point):
+        yield "stream-shift", tangent
     for tangent in _parallel_bias(point):
         yield "parallel-bias", tangent
 
@@ -171,6 +173,29 @@ def _stream_shift(point: Point, spot: Spot) -> Iterator[Tangent]:
         kept = [part for part in parts if part is not None]
         if len(kept) == len(parts):
             yield together(*kept)
+
+
+def _head_shift(point: Point) -> Iterator[Tangent]:
+    """A shift by the last sublayer, which only the head reads, and not through a norm."""
+    spec, stream = point.spec, point.stream
+    if spec.norm == "none" or spec.place == "post" or spec.final or spec.output == "hidden":
+        return
+    last = stream.producers[-1]
+    source = stream.shift_source(last)
+    if source is None and spec.parallel:
+        last = stream.sequence[-2]
+        source = stream.shift_source(last)
+    absorbs = all(reader.bias is not None for reader in stream.readers(HEAD_ACTOR))
+    tied = table_reads(spec)
+    if source is None or not absorbs or stream.occurrences(last) > 1:
+        return
+    if tied and not spec.outbias:
+        return
+    for i in range(spec.d):
+        parts = [point.absorbed(reader, i, None) or {} for reader in stream.readers(HEAD_ACTOR)]
+        if tied:
+            parts.append(tied_shift(point, i))
+        yield together(point.shifted(source, 1, row=i), *parts)
 
 
 def _parallel_bias(point: Point) -> Iterator[Tangent]:

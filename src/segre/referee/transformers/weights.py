@@ -25,11 +25,6 @@ __all__ = [
 EMBED, HEAD = 0, -1
 
 
-def bilinear(spec: Transformer) -> bool:
-    """Whether patterns are the products of linear maps."""
-    return spec.attn == "lightning" and spec.feature == "none"
-
-
 def routed(spec: Transformer, layer: int) -> bool:
     """Whether the MLP of a layer (of weights) chooses experts."""
     if isinstance(spec.dense, tuple):

@@ -1,4 +1,4 @@
-"""What may each word do on its own, before its norm? Families 41 and 60 of section 9."""
+"""What may each word do on its own, before its norm? Families 41, 60 and 61 of section 9."""
 
 from __future__ import annotations
 
@@ -11,29 +11,32 @@ from segre.referee.transformers.modular import FreeRoots
 from segre.referee.transformers.stages import sources
 from segre.referee.transformers.stream import EMBEDDING, Norm
 from segre.referee.transformers.tangents import Family, Point, Tangent, together
-from segre.referee.transformers.weights import EMBED
+from segre.referee.transformers.weights import EMBED, shows_stream
 
 _TOKENS, _NORM = (EMBED, "tokens", 0), "norm"
 
 
 def words(point: Point) -> Family:
-    """Families 41 and 60."""
+    """All tangents of these families."""
     spec = point.spec
     alone = not spec.tied and spec.pos != "learned" and not spec.types
     if not spec.vocab or not spec.embnorm or not alone:
         return
-    if spec.eps == 0:
-        for v in range(spec.vocab):
-            yield "word-scale", point.right([_TOKENS], point.unit(spec.vocab, (v, v, 1)))
+    for v in range(spec.vocab) if spec.eps == 0 else ():
+        yield "word-scale", point.right([_TOKENS], point.unit(spec.vocab, (v, v, 1)))
+    if spec.eps == 0 or spec.embscale:
         return
     fading = spec.norm == "rms" and spec.place == "post" and spec.decay == "slopes"
     if spec.firstnorm and not fading:
         return
-    norm = Norm(EMBED, _NORM, spec.d)
-    if spec.embscale or (spec.norm == "layer" and not spec.final) or not point.has(norm.gain):
+    if spec.norm == "layer" and not spec.final:
         return
-    for i in range(spec.d):
+    norm = Norm(EMBED, _NORM, spec.d)
+    for i in range(spec.d) if point.has(norm.gain) else ():
         yield "word-gains", _gain(point, norm, i)
+    if not spec.firstnorm and not shows_stream(spec):
+        for S in point.skew(spec.d, spec.norm == "layer"):
+            yield "word-turns", _turn(point, norm, S)
 
 
 def _gain(point: Point, norm: Norm, i: int) -> Tangent:
@@ -47,6 +50,26 @@ def _gain(point: Point, norm: Norm, i: int) -> Tangent:
         M = M + column * point.field.unit(1, d, 0, i) * share
         parts.append(_taken_back(point, point.field.ones(d, 1) * form * share))
     return together(_words(point, M), *parts)
+
+
+def _turn(point: Point, norm: Norm, S: nmod_mat) -> Tangent:
+    spec, stream, d = point.spec, point.stream, point.spec.d
+    change = S
+    if spec.norm == "layer":
+        lost = point.mean_form(norm) * S * _share(point, norm)
+        change = S - point.field.ones(d, 1) * lost
+    G, inverse = point.gain(norm, d)
+    written = [place for actor in stream.sublayers for place in stream.written(actor)]
+    parts = [
+        _words(point, inverse * change * G),
+        _taken_back(point, change),
+        point.left(point.keys(written), S),
+    ]
+    for consumer in dict.fromkeys(stream.consumers[1:]):
+        before, after = point.gain(stream.norm_before(consumer), d)
+        keys = point.keys(reader.weight for reader in stream.readers(consumer))
+        parts.append(point.right(keys, -(before * S * after)))
+    return together(*parts)
 
 
 def _share(point: Point, norm: Norm) -> int:
