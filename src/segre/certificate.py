@@ -29,10 +29,10 @@ from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.point import Point
 from segre.geometry.progress import Progress, quiet
 from segre.geometry.rank import SymmetryRank
-from segre.hybrid.spec import Hybrid
 from segre.models import Source, architecture
 from segre.polynomial.bounds import bound
 from segre.polynomial.spec import Polynomial
+from segre.spec import Network
 from segre.theorems import Application, apply
 from segre.values import quote
 
@@ -40,7 +40,7 @@ FORMAT = "segre-certificate"
 VERSION = 1
 SALTED_VERSION = 2
 THEOREM_VERSION = 3
-HYBRID_VERSION = 4
+MIXED_VERSION = 4
 POLYNOMIAL_VERSION = 5
 By = Literal["auto", "exact", "theorem"]
 
@@ -115,11 +115,11 @@ def certificate_of(proof: Proof) -> dict[str, Any]:
 
 
 def _version(net: Architecture) -> int:
-    if isinstance(net, Hybrid):
-        return HYBRID_VERSION
     if isinstance(net, Polynomial):
         return POLYNOMIAL_VERSION
-    return SALTED_VERSION if net.salted else VERSION
+    if isinstance(net, Network):
+        return VERSION if net.plain else MIXED_VERSION
+    return SALTED_VERSION
 
 
 def certificate_by_theorem(applied: Application) -> dict[str, Any]:

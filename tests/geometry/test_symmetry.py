@@ -43,7 +43,7 @@ def move(net: Network, weights, rng):
     weights = weights.copy()
     layers = tensors(net, weights)
     for i, (layer, w) in enumerate(zip(net.layers, layers, strict=True)):
-        head = layer.attention
+        head = layer
         last = w.get("W_O", w["W_V"])
         for h in range(head.heads):
             G = regular(rng, head.a)

@@ -1,4 +1,4 @@
-"""What a stack is called does not change: digests of 500 spellings, frozen before stacks were one kind.
+"""What a stack is called does not change: digests of 500 spellings, frozen from an older version.
 
 Certificates, stores and sweeps name stacks by their digests.
 """

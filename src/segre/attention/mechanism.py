@@ -135,6 +135,17 @@ class Mechanism:
         """Whether it is plain softmax or plain lightning attention, without options."""
         return self in (SOFTMAX, LIGHTNING)
 
+    def require_sizes(self, a: int, t: int) -> None:
+        """Refuse options that heads of rank a cannot have on t tokens."""
+        for key, wrong, allowed in (
+            ("kernel", self.kernel > t, f"1 to {t}, the number of tokens"),
+            ("stride", self.stride > t, f"1 to {t}, the number of tokens"),
+            ("unit", self.unit == "layer" and a == 1, "none, sphere if a=1"),
+        ):
+            if wrong:
+                value = getattr(self, key)
+                raise SpecError(f"{self.text}: {key}={value} is not allowed; allowed: {allowed}")
+
     # What the weights of a query look like.
 
     @property

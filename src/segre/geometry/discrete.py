@@ -9,7 +9,7 @@ from typing import Any
 
 from segre.geometry.gauge.units import SCALES
 from segre.geometry.gauge.wiring import layer_parts, stream_places
-from segre.hybrid.spec import Hybrid
+from segre.spec import Network
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import routed
 
@@ -37,10 +37,10 @@ def discrete_symmetries(spec: Transformer) -> tuple[Discrete, ...]:
     return tuple(found for found in _all(spec) if found.times)
 
 
-def discrete_of_hybrid(spec: Hybrid) -> tuple[Discrete, ...]:
+def discrete_of_hybrid(spec: Network) -> tuple[Discrete, ...]:
     """Permutations of the heads that have the same mechanism, and of features.
 
-    >>> net = Hybrid.parse("mix/d=4,4/a=2/heads=linear*3+softmax/t=3")
+    >>> net = Network.parse("mix/d=4,4/a=2/heads=linear*3+softmax/t=3")
     >>> [(found.group, found.what) for found in discrete_of_hybrid(net)]
     [('S_3', 'heads of the same mechanism'), ('S_2', 'features of a head')]
     """

@@ -24,7 +24,6 @@ from segre.geometry.progress import Progress, quiet
 from segre.geometry.rank import symmetry_rank
 from segre.geometry.redundancy import asked_for, counted
 from segre.geometry.symmetry_table import SymmetryTable, symmetry_table
-from segre.hybrid.spec import Hybrid, plain
 from segre.models import Source, architecture, called
 from segre.polynomial.spec import Polynomial
 from segre.shown import Tabular
@@ -112,9 +111,9 @@ def explain(
         table = symmetry_table(net, seed, memory=memory, progress=progress)
         found = dimension(net, seed=seed, memory=memory, progress=progress)
         return replace(table, notes=_said(found))
-    if isinstance(net, Network):
+    if isinstance(net, Network) and net.plain:
         return symmetry_table(net, seed, memory=memory, progress=progress)
-    if isinstance(net, Hybrid):
+    if isinstance(net, Network):
         return _of_hybrid(called(spec), net, seed, memory, progress)
     return of_transformer(called(spec), net, counted)
 
@@ -147,7 +146,7 @@ def _said(found: Finding) -> tuple[str, ...]:
     return (f"{known}; upper bound: {found.upper_evidence.statement}", *found.notes)
 
 
-def _of_hybrid(name: str, net: Hybrid, seed: int, memory: int, progress: Progress) -> Explanation:
+def _of_hybrid(name: str, net: Network, seed: int, memory: int, progress: Progress) -> Explanation:
     """Symmetries are counted at a random point, with every choice and without it."""
     found = dimension(net, "exact", seed, memory=memory, progress=progress)
     here, choices = _pieces(found), []
@@ -161,7 +160,7 @@ def _of_hybrid(name: str, net: Hybrid, seed: int, memory: int, progress: Progres
         for symmetry in counted_there.symmetries:
             there[symmetry.group] += symmetry.dimension
         change = {group: there[group] - here[group] for group in GROUPS}
-        choices.append(Choice(choice, instead, plain(other) or other, change))
+        choices.append(Choice(choice, instead, other, change))
     if any(one.gate == "element" for one in net.mechanisms):
         found = replace(found, notes=(*found.notes, _MIXTURE))
     discrete = discrete_of_hybrid(net)

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from segre.attention.layer import Layer
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.fields.rank import Echelon
 from segre.geometry.gauge.hybrid_scores import Head, constant_weights, stuck
 from segre.geometry.gauge.piece import ModularWeights
-from segre.hybrid.layer import HybridLayer
-from segre.hybrid.spec import Hybrid
-from segre.hybrid.stages import named
+from segre.spec import Network
+from segre.stack.stages import named
 
 Blind = dict[str, Array]  # by tensor: (count, heads, entries), to be added together
 
@@ -33,25 +33,25 @@ class HeadPlace:
     number: int
 
 
-def heads_of(layer: HybridLayer) -> list[HeadPlace]:
+def heads_of(layer: Layer) -> list[HeadPlace]:
     """The heads of a layer, group by group."""
     pairs = [(g, h) for g, group in enumerate(layer.groups) for h in range(group.heads)]
     return [HeadPlace(g, h, n) for n, (g, h) in enumerate(pairs, 1)]
 
 
-def head_at(spec: Hybrid, layer: HybridLayer, place: HeadPlace, parallel: bool = False) -> Head:
+def head_at(spec: Network, layer: Layer, place: HeadPlace, parallel: bool = False) -> Head:
     """What the symmetries of a head depend on."""
     group = layer.groups[place.group]
     return Head(group.mechanism, layer.a, spec.t, tuple(layer.shapes[place.group]), parallel)
 
 
-def dead(spec: Hybrid, layer: HybridLayer, place: HeadPlace) -> bool:
+def dead(spec: Network, layer: Layer, place: HeadPlace) -> bool:
     """Whether a head mixes nothing: the weight of its only key, less one, is zero."""
     one = layer.groups[place.group].mechanism
     return one.normalise == "centred" and one.silent(spec.t)
 
 
-def pools(spec: Hybrid, layer: HybridLayer) -> list[list[HeadPlace]]:
+def pools(spec: Network, layer: Layer) -> list[list[HeadPlace]]:
     """Heads that have the same constant weights, and no gate: they act as one."""
     found: dict[str, list[HeadPlace]] = {}
     for place in heads_of(layer):
@@ -64,7 +64,7 @@ def pools(spec: Hybrid, layer: HybridLayer) -> list[list[HeadPlace]]:
     return [pool for pool in found.values() if len(pool) > 1]
 
 
-def parallel_tokens(spec: Hybrid) -> list[bool]:
+def parallel_tokens(spec: Network) -> list[bool]:
     """Before each layer: must all tokens be multiples of one vector?"""
     rank = [min(spec.widths[0], spec.t)]
     for layer in spec.layers:
@@ -87,7 +87,7 @@ class Units:
     rowwise: bool
 
 
-def units_of(spec: Hybrid, layer: HybridLayer) -> Iterator[Units]:
+def units_of(spec: Network, layer: Layer) -> Iterator[Units]:
     """The heads of a layer that mix anything, those of a pool together."""
     joint = pools(spec, layer)
     for pool in joint:
@@ -102,7 +102,7 @@ class HybridPassage:
     """Bases of images and forms at given weights; None where the point is not generic."""
 
     def __init__(self, w: ModularWeights) -> None:
-        assert isinstance(w.spec, Hybrid)
+        assert isinstance(w.spec, Network)
         self.w, self.spec, self.field = w, w.spec, w.field
         self.images: list[Array | None] = [np.eye(self.spec.widths[0])]
         for i in range(self.spec.depth):

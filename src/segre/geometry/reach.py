@@ -13,13 +13,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from segre.attention.layer import Layer
 from segre.errors import UnluckyError
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.fields.profile import SMALL, new_rows
 from segre.fields.rank import Echelon
 from segre.network import LayerWeights
-from segre.spec import Layer, Network
+from segre.spec import Network
 
 
 def reached(spec: Network) -> list[int]:
@@ -42,13 +43,13 @@ def read(spec: Network) -> list[int]:
     """
     out = [spec.widths[-1]]
     for layer in reversed(spec.layers):
-        out.append(min(layer.width_in, _through(spec, layer, out[-1], 2 * layer.attention.a)))
+        out.append(min(layer.width_in, _through(spec, layer, out[-1], 2 * layer.a)))
     return out[::-1]
 
 
 def _through(spec: Network, layer: Layer, dimension: int, scores: int) -> int:
     """How many dimensions pass the heads of a layer, with `scores` more read by each head."""
-    head = layer.attention
+    head = layer
     if silent(spec):  # the heads add up to one linear map
         return dimension if head.dv is None else min(dimension, head.heads * head.dv)
     return head.heads * ((dimension if head.dv is None else min(dimension, head.dv)) + scores)
@@ -62,7 +63,7 @@ def parallel_tokens(spec: Network) -> list[bool]:
     """
     rank = [min(spec.widths[0], spec.t)]
     for layer in spec.layers:
-        head = layer.attention
+        head = layer
         each = min(rank[-1], head.a, head.a if head.dv is None else head.dv)
         rank.append(min(layer.width_out, spec.t, head.heads * each))
     return [r == 1 for r in rank[:-1]]

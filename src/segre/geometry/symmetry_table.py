@@ -149,7 +149,7 @@ def symmetry_table(
     (5, 4)
     """
     net = architecture(spec)
-    if not isinstance(net, Network | Polynomial):
+    if not isinstance(net, Network | Polynomial) or (isinstance(net, Network) and not net.plain):
         raise UnsupportedError(
             f"spec {quote(str(net))}: conserved quantities are supported for stacks and "
             "polynomial networks; for the symmetries of transformers use segre explain"
@@ -213,7 +213,7 @@ def gradients(field: Prime, spec: Network | Polynomial, found: Generators) -> Ar
     if piece.kind in ("silent-scores", "scales") or (
         piece.kind == "pooled-heads"
         and isinstance(spec, Network)
-        and spec.layers[piece.layer - 1].attention.dv is None
+        and spec.layers[piece.layer - 1].dv is None
     ):
         return g
     if piece.kind == "skew-scores":
@@ -232,7 +232,7 @@ def _group(spec: Network | Polynomial, found: Generators) -> str:
             found.piece.kind
         ]
     layer = spec.layers[found.piece.layer - 1]
-    head = layer.attention
+    head = layer
     match found.piece.kind:
         case "query-key":
             return f"GL({head.a})"

@@ -43,7 +43,6 @@ from segre.geometry.gauge.value_shift import value_shift_pieces
 from segre.geometry.gauge.vocabulary import vocabulary_pieces
 from segre.geometry.gauge.wiring import layer_parts
 from segre.geometry.gauge.words import word_pieces
-from segre.hybrid.spec import Hybrid
 from segre.polynomial.spec import Polynomial
 from segre.spec import Network
 from segre.transformer.spec import Transformer
@@ -57,11 +56,13 @@ def pieces(spec: Architecture) -> Iterator[Piece]:
 
 @pieces.register(Network)
 def _stack_pieces(spec: Network) -> Iterator[Piece]:
+    if not spec.plain:
+        yield from hybrid_pieces(spec)
+        return
     yield from stack_pieces(spec)
     yield from stack_mixing.mixing_pieces(spec)
 
 
-pieces.register(Hybrid, hybrid_pieces)
 pieces.register(Polynomial, polynomial_pieces)
 
 

@@ -13,6 +13,7 @@ from functools import partial
 
 import numpy as np
 
+from segre.attention.layer import Layer
 from segre.attention.symmetries import (
     POOLED,
     SCALE,
@@ -45,15 +46,14 @@ from segre.geometry.hybrid_passage import (
     parallel_tokens,
     pools,
 )
-from segre.hybrid.fiber import rowwise
-from segre.hybrid.layer import HybridLayer
-from segre.hybrid.spec import Hybrid
-from segre.hybrid.stages import named
+from segre.spec import Network
+from segre.stack.fiber import rowwise
+from segre.stack.stages import named
 
 Build = Callable[[ModularWeights], Array]
 
 
-def hybrid_pieces(spec: Hybrid) -> Iterator[Piece]:
+def hybrid_pieces(spec: Network) -> Iterator[Piece]:
     """The pieces of all layers, from the last to the first."""
     if any(all(dead(spec, layer, place) for place in heads_of(layer)) for layer in spec.layers):
         yield _piece("zero", "the network is zero", "everywhere", _everything)
@@ -83,7 +83,7 @@ def _piece(
     return Piece(kind, name, where, group_of(kind), "exact", None, build, number, head)
 
 
-def _head_pieces(spec: Hybrid, i: int, place: HeadPlace, parallel: bool) -> Iterator[Piece]:
+def _head_pieces(spec: Network, i: int, place: HeadPlace, parallel: bool) -> Iterator[Piece]:
     layer = spec.layers[i]
     several = layer.heads > 1
     where = f"layer {i + 1}" + (f", head {place.number}" if several else "")
@@ -109,16 +109,14 @@ def _of_family(w: ModularWeights, part: str, place: HeadPlace, family: Family) -
     return canvas.rows
 
 
-def _last(layer: HybridLayer, tensors: tuple[str, ...]) -> tuple[str, ...]:
+def _last(layer: Layer, tensors: tuple[str, ...]) -> tuple[str, ...]:
     """The tensors of a head that write what it computes: W_O, or the value maps."""
     if layer.dv is not None:
         return ("W_O",)
     return tuple(n for n in tensors if n.partition("+")[0] == "W_V")
 
 
-def _value_families(
-    spec: Hybrid, layer: HybridLayer, head: Head, place: HeadPlace
-) -> Iterator[Family]:
+def _value_families(spec: Network, layer: Layer, head: Head, place: HeadPlace) -> Iterator[Family]:
     one, last = head.mechanism, _last(layer, head.tensors)
     values = tuple(n for n in head.tensors if n.partition("+")[0] == "W_V")
     if dead(spec, layer, place):
@@ -170,7 +168,7 @@ def _bias_scale(own: Own, last: tuple[str, ...], bias: str) -> Iterator[Change]:
     yield {**{n: own(n) for n in last}, bias: -np.ones_like(own(bias))}
 
 
-def _between(spec: Hybrid, i: int) -> Piece:
+def _between(spec: Network, i: int) -> Piece:
     """Basis of the tokens between two layers: written with C, read with C^-1."""
     layer, after = spec.layers[i], spec.layers[i + 1]
     d, part, following = layer.width_out, str(i + 1), str(i + 2)
@@ -226,7 +224,7 @@ def _added(w: ModularWeights, i: int, blind: Iterator[Blind], rows: bool) -> Arr
 
 def _pooled(w: ModularWeights, i: int, pool: list[HeadPlace]) -> Array:
     """Heads with the same constant weights: only the sum of their value maps matters."""
-    assert isinstance(w.spec, Hybrid)
+    assert isinstance(w.spec, Network)
     part, layer = str(i + 1), w.spec.layers[i]
     found = [np.zeros((0, w.spec.parameters))]
     if layer.dv is None:

@@ -21,11 +21,11 @@ from segre.fields.rank import Echelon
 from segre.geometry.gauge.head_mixing import BilinearHeads, Tangents
 from segre.geometry.gauge.piece import ModularWeights, Piece
 from segre.geometry.hybrid_passage import HeadPlace, HybridPassage, heads_of
-from segre.hybrid.spec import Hybrid
-from segre.hybrid.stages import named
+from segre.spec import Network
+from segre.stack.stages import named
 
 
-def mixing_pieces(spec: Hybrid, i: int, parallel: bool) -> Iterator[Piece]:
+def mixing_pieces(spec: Network, i: int, parallel: bool) -> Iterator[Piece]:
     """Of one layer (from 0)."""
     layer, where = spec.layers[i], f"layer {i + 1}"
     for places in _alike(spec, i):
@@ -40,7 +40,7 @@ def mixing_pieces(spec: Hybrid, i: int, parallel: bool) -> Iterator[Piece]:
             yield Piece("filled", name, where, "VO", "exact", None, build, i + 1, None)
 
 
-def _alike(spec: Hybrid, i: int) -> list[list[HeadPlace]]:
+def _alike(spec: Network, i: int) -> list[list[HeadPlace]]:
     """Heads whose weights are the scores, and which see the same keys with the same decay."""
     found: dict[Mechanism, list[HeadPlace]] = {}
     for place in heads_of(spec.layers[i]):
@@ -59,7 +59,7 @@ def _maps(w: ModularWeights, i: int, places: list[HeadPlace], name: str) -> Arra
 def _mixed(w: ModularWeights, i: int, places: list[HeadPlace], parallel: bool) -> Array:
     """All heads mix, or some, if their ranks allow it."""
     image = HybridPassage(w).images[i]
-    assert isinstance(w.spec, Hybrid)
+    assert isinstance(w.spec, Network)
     found: list[Tangents] = []
     if image is None:
         return np.zeros((0, w.spec.parameters))
@@ -96,7 +96,7 @@ def _with_bias(
     w: ModularWeights, i: int, places: list[HeadPlace], image: Array, letter: str
 ) -> tuple[Array, Array]:
     """Maps of tokens, and a basis of these; with a bias, tokens have one more entry, which is 1."""
-    assert isinstance(w.spec, Hybrid)
+    assert isinstance(w.spec, Network)
     maps = _maps(w, i, places, f"W_{letter}")
     if f"b_{letter}" not in w.spec.layers[i].shapes[places[0].group]:
         return maps, image
@@ -107,7 +107,7 @@ def _with_bias(
 
 def _filled(w: ModularWeights, i: int, places: list[HeadPlace], alone: bool) -> Array:
     """All that keeps the tensor, where the weights reach every tensor near the one they make."""
-    assert isinstance(w.spec, Hybrid)
+    assert isinstance(w.spec, Network)
     part, layer, image = str(i + 1), w.spec.layers[i], HybridPassage(w).images[i]
     none = np.zeros((0, w.spec.parameters))
     if image is None:

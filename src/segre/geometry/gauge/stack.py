@@ -40,7 +40,7 @@ def stack_pieces(spec: Network) -> Iterator[Piece]:
     """
     parallel, arrives, wanted = parallel_tokens(spec), reached(spec), read(spec)
     for i in reversed(range(spec.depth)):
-        layer, factored = spec.layers[i], spec.layers[i].attention.dv is not None
+        layer, factored = spec.layers[i], spec.layers[i].dv is not None
         if i + 1 < spec.depth:
             yield _between(spec, i)
         if factored or wanted[i + 1] < layer.width_out:
@@ -49,7 +49,7 @@ def stack_pieces(spec: Network) -> Iterator[Piece]:
             yield _unreached(spec, i)
         if silent(spec):
             yield _silent_scores(spec, i)
-            if factored or layer.attention.heads > 1:
+            if factored or layer.heads > 1:
                 yield _pooled_heads(spec, i)
         else:
             yield from _heads(spec, i, parallel[i])
@@ -61,7 +61,7 @@ def place(spec: Network, kind: str, layer: int, head: int | None) -> str:
     """Where a piece acts, in words; a lone head is not mentioned."""
     if kind == "between":
         return f"between layers {layer} and {layer + 1}"
-    several = spec.layers[layer - 1].attention.heads > 1
+    several = spec.layers[layer - 1].heads > 1
     return f"layer {layer}" + (f", head {head}" if several and head is not None else "")
 
 
@@ -75,11 +75,11 @@ def _piece(
 
 def _last(spec: Network, i: int) -> str:
     """The tensor that writes what a layer computes."""
-    return "W_V" if spec.layers[i].attention.dv is None else "W_O"
+    return "W_V" if spec.layers[i].dv is None else "W_O"
 
 
 def _heads(spec: Network, i: int, parallel: bool) -> Iterator[Piece]:
-    head = spec.layers[i].attention
+    head = spec.layers[i]
     for h in range(head.heads):
         yield _query_key(spec, i, h)
         if spec.mechanism.bilinear and parallel and head.a > 1:
@@ -92,7 +92,7 @@ def _heads(spec: Network, i: int, parallel: bool) -> Iterator[Piece]:
 
 def _query_key(spec: Network, i: int, h: int) -> Piece:
     """(K, Q) -> (G^-T K, G Q): dQ = E Q, dK = -E^T K."""
-    a, part = spec.layers[i].attention.a, str(i + 1)
+    a, part = spec.layers[i].a, str(i + 1)
 
     def build(w: ModularWeights) -> Array:
         canvas = w.canvas(a * a)
@@ -107,7 +107,7 @@ def _query_key(spec: Network, i: int, h: int) -> Piece:
 
 def _skew_scores(spec: Network, i: int, h: int) -> Piece:
     """Parallel tokens: dK = M Q and dQ = N K with M, N skew change A by skew matrices."""
-    a, part = spec.layers[i].attention.a, str(i + 1)
+    a, part = spec.layers[i].a, str(i + 1)
 
     def build(w: ModularWeights) -> Array:
         K, Q = w(part, "W_K")[h], w(part, "W_Q")[h]
@@ -124,7 +124,7 @@ def _skew_scores(spec: Network, i: int, h: int) -> Piece:
 
 def _value_output(spec: Network, i: int, h: int) -> Piece:
     """(W_V, W_O) -> (G W_V, W_O G^-1) within one head."""
-    dv, part = spec.layers[i].attention.dv or 0, str(i + 1)
+    dv, part = spec.layers[i].dv or 0, str(i + 1)
 
     def build(w: ModularWeights) -> Array:
         V, out = w(part, "W_V")[h], w(part, "W_O")[h]
@@ -170,7 +170,7 @@ def _between(spec: Network, i: int) -> Piece:
 
 def _unreached(spec: Network, i: int) -> Piece:
     """Add to the rows of a map any linear form that vanishes on all possible inputs."""
-    head, part = spec.layers[i].attention, str(i + 1)
+    head, part = spec.layers[i], str(i + 1)
 
     def build(w: ModularWeights) -> Array:
         image = w.passage.images[i]
@@ -192,7 +192,7 @@ def _unreached(spec: Network, i: int) -> Piece:
 
 def _unread(spec: Network, i: int) -> Piece:
     """Add to the columns of a map any vector that nothing later reads."""
-    head, part = spec.layers[i].attention, str(i + 1)
+    head, part = spec.layers[i], str(i + 1)
 
     def build(w: ModularWeights) -> Array:
         forms = w.passage.forms[i + 1]
@@ -242,7 +242,7 @@ def _silent_scores(spec: Network, i: int) -> Piece:
 
 def _pooled_heads(spec: Network, i: int) -> Piece:
     """The scores have no effect: only the sum of the value maps of heads matters."""
-    head, part = spec.layers[i].attention, str(i + 1)
+    head, part = spec.layers[i], str(i + 1)
     if head.dv is None:
         return _piece(spec, *POOLED, i, lambda w: _pooled(w, part))
     inner = head.heads * head.dv
@@ -277,7 +277,7 @@ def _pooled(w: ModularWeights, part: str) -> Array:
 
 
 def _heads_mix(spec: Network, i: int, arrives: int, parallel: bool) -> bool:
-    head = spec.layers[i].attention
+    head = spec.layers[i]
     enough = arrives <= (2 * head.a if parallel else head.a)
     return spec.mechanism.bilinear and head.heads > 1 and head.dv is None and enough
 
@@ -304,7 +304,7 @@ def _mix_heads(spec: Network, i: int, parallel: bool) -> Piece:
     def build(w: ModularWeights) -> Array:
         return drawn_on(w, i, bilinear_heads(w, i).of_full_rank(parallel))
 
-    heads = spec.layers[i].attention.heads
+    heads = spec.layers[i].heads
     return _piece(spec, "mix-heads", f"mixing of heads GL({heads})", i, build)
 
 

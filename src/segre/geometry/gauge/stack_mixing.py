@@ -17,7 +17,7 @@ def mixing_pieces(spec: Network) -> Iterator[Piece]:
         return
     arrives, parallel = reached(spec), parallel_tokens(spec)
     for i in reversed(range(spec.depth)):
-        head = spec.layers[i].attention
+        head = spec.layers[i]
         free = arrives[i] - head.a
         if head.dv is None and not parallel[i] and free > 0 and head.heads - 1 > free * free:
             yield _mix_some(spec, i)

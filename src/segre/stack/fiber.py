@@ -1,4 +1,4 @@
-"""The number of redundant weights of a hybrid stack, by a formula for large enough sizes.
+"""The number of redundant weights of a stack, by a formula for large enough sizes.
 
 The formula sums the symmetries that follow from the properties of every head, and a basis of tokens
 between any two layers. It returns None if heads act as one, if a query sees only itself, if widths
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
+from segre.attention.layer import Group, Layer
 from segre.attention.mechanism import Mechanism
 from segre.attention.symmetries import (
     FEATURE_ROW,
@@ -28,37 +29,36 @@ from segre.attention.symmetries import (
     rotations,
     value_output,
 )
-from segre.hybrid.layer import Group, HybridLayer
-from segre.hybrid.spec import Hybrid
+from segre.spec import Network
 
 Part = tuple[str, str]  # the piece of the redundancy, and the name of the symmetry
 
 
-def fiber(spec: Hybrid) -> int | None:
+def fiber(spec: Network) -> int | None:
     """The dimension of the generic fiber.
 
-    >>> fiber(Hybrid.parse("mix/d=3,3,3/a=2/heads=lightning,softmax/t=3"))
+    >>> fiber(Network.parse("mix/d=3,3,3/a=2/heads=lightning,softmax/t=3"))
     18
     """
     found = parts(spec)
     return None if found is None else sum(found.values())
 
 
-def parts(spec: Hybrid) -> dict[Part, int] | None:
+def parts(spec: Network) -> dict[Part, int] | None:
     """The fiber by piece and name, over all layers.
 
-    >>> parts(Hybrid.parse("softmax/d=4,4,4/a=2/gate=head/t=3"))
+    >>> parts(Network.parse("softmax/d=4,4,4/a=2/gate=head/t=3"))
     {('QK', 'query-key basis GL(2)'): 8, ('residual', 'token basis GL(4)'): 16}
     """
     return of_traits(spec) if covered(spec) else None
 
 
-def covered(spec: Hybrid) -> bool:
+def covered(spec: Network) -> bool:
     """Whether sizes are large enough for the formula."""
     return spec.t >= 2 and _filled(spec) and all(_simple(spec, layer) for layer in spec.layers)
 
 
-def of_traits(spec: Hybrid) -> dict[Part, int]:
+def of_traits(spec: Network) -> dict[Part, int]:
     """What the traits of the heads leave open, and the bases between layers, at any size."""
     found: dict[Part, int] = {}
     for symmetry, count in _open(spec):
@@ -67,7 +67,7 @@ def of_traits(spec: Hybrid) -> dict[Part, int]:
     return found
 
 
-def _open(spec: Hybrid) -> Iterator[tuple[SymmetryName, int]]:
+def _open(spec: Network) -> Iterator[tuple[SymmetryName, int]]:
     for number, layer in enumerate(spec.layers, 1):
         for group in layer.groups:
             for symmetry, count in _of_head(layer, group):
@@ -81,13 +81,13 @@ def rowwise(one: Mechanism) -> bool:
     return one.gate == "element" or one.conv == "depthwise"
 
 
-def _between(layer: HybridLayer) -> tuple[SymmetryName, int]:
+def _between(layer: Layer) -> tuple[SymmetryName, int]:
     d = layer.width_out
     diagonal = layer.dv is None and any(rowwise(group.mechanism) for group in layer.groups)
     return between(d, diagonal=diagonal), d if diagonal else d**2
 
 
-def _of_head(layer: HybridLayer, group: Group) -> Iterator[tuple[SymmetryName, int]]:
+def _of_head(layer: Layer, group: Group) -> Iterator[tuple[SymmetryName, int]]:
     one, a, d = group.mechanism, layer.a, layer.width_in
     if one.unit != "none":
         biases = {"none": 0, "key": 1, "query": 1, "both": 2}[one.bias]
@@ -119,7 +119,7 @@ def _of_head(layer: HybridLayer, group: Group) -> Iterator[tuple[SymmetryName, i
         yield VALUE_FILTER, layer.inner if several else 1
 
 
-def _simple(spec: Hybrid, layer: HybridLayer) -> bool:
+def _simple(spec: Network, layer: Layer) -> bool:
     """Whether nothing beyond the properties of single heads is redundant."""
     d, a, t = layer.width_in, layer.a, spec.t
     for group in layer.groups:
@@ -141,7 +141,7 @@ def _simple(spec: Hybrid, layer: HybridLayer) -> bool:
     return not _mixes(spec, layer)
 
 
-def _mixes(spec: Hybrid, layer: HybridLayer) -> bool:
+def _mixes(spec: Network, layer: Layer) -> bool:
     """Whether heads whose weights are the scores may mix, or make every tensor there is."""
     d, a, n = layer.width_in, layer.a, layer.width_out
     for group in layer.groups:
@@ -159,7 +159,7 @@ def _mixes(spec: Hybrid, layer: HybridLayer) -> bool:
     return any(one.mechanism.on(spec.t) == two.mechanism.on(spec.t) for one, two in pairs)
 
 
-def _filled(spec: Hybrid) -> bool:
+def _filled(spec: Network) -> bool:
     """Whether tokens fill every width, and every width is read."""
     for layer in spec.layers:
         inner = min(layer.width_in, layer.inner)
