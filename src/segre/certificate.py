@@ -7,7 +7,6 @@ computation, docs/certificate-theorems.md those of certificates that apply a the
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from flint import nmod_mat
 
-from segre.architectures import Architecture
+from segre.architectures import digest_of
 from segre.errors import SegreError, TooLargeError, UnluckyError, UnsupportedError
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
@@ -42,6 +41,19 @@ SALTED_VERSION = 2
 THEOREM_VERSION = 3
 MIXED_VERSION = 4
 POLYNOMIAL_VERSION = 5
+KINDS_OF_VERSION_1 = (
+    "between",
+    "unread",
+    "unreached",
+    "silent-scores",
+    "pooled-heads",
+    "query-key",
+    "skew-scores",
+    "value-output",
+    "scale",
+    "mix-heads",
+    "mix-some-heads",
+)
 By = Literal["auto", "exact", "theorem"]
 
 
@@ -88,6 +100,8 @@ def certify(
 def certificate_of(proof: Proof) -> dict[str, Any]:
     """A proof as a certificate."""
     net = proof.spec
+    version, spec = _form(proof)
+    salted = version in (SALTED_VERSION, MIXED_VERSION)
     if isinstance(proof.minor, BallMinor) and not net.salted:
         raise UnluckyError(
             f"spec {str(net)!r}: certificates of stacks need a minor mod p, and none was proved "
@@ -95,9 +109,9 @@ def certificate_of(proof: Proof) -> dict[str, Any]:
         )
     document = {
         "format": FORMAT,
-        "version": _version(net),
-        "spec": net.document(),
-        "digest": net.digest,
+        "version": version,
+        "spec": spec,
+        "digest": digest_of(spec),
         "claim": {
             "parameters": net.parameters,
             "lower": proof.lower.value,
@@ -106,20 +120,32 @@ def certificate_of(proof: Proof) -> dict[str, Any]:
         },
         "prime": proof.point.field.p,
         "seed": proof.point.field.seed,
-        "lower": _minor(proof),
+        "lower": _minor(proof, salted),
         "independence": _independence(proof),
-        **({"roots": _roots(proof)} if net.salted else {}),
-        "upper": _upper(proof),
+        **({"roots": _roots(proof)} if salted else {}),
+        "upper": _upper(proof, salted),
     }
     return {**document, "checksum": checksum(document)}
 
 
-def _version(net: Architecture) -> int:
+def _form(proof: Proof) -> tuple[int, dict[str, Any]]:
+    """The version, and the spec as that version writes it.
+
+    A plain stack has version 1, unless its upper bound uses a symmetry that only version 4 has.
+    """
+    net = proof.spec
     if isinstance(net, Polynomial):
-        return POLYNOMIAL_VERSION
-    if isinstance(net, Network):
-        return VERSION if net.plain else MIXED_VERSION
-    return SALTED_VERSION
+        return POLYNOMIAL_VERSION, net.document()
+    if not isinstance(net, Network):
+        return SALTED_VERSION, net.document()
+    used = proof.symmetry.pieces if proof.symmetry and _by_symmetries(proof) else ()
+    if net.plain and all(piece.kind in KINDS_OF_VERSION_1 for piece in used):
+        return VERSION, net.document()
+    return MIXED_VERSION, net.by_head()
+
+
+def _by_symmetries(proof: Proof) -> bool:
+    return proof.upper.evidence.kind == "symmetries"
 
 
 def certificate_by_theorem(applied: Application) -> dict[str, Any]:
@@ -153,8 +179,7 @@ def certificate_by_theorem(applied: Application) -> dict[str, Any]:
 def checksum(document: Mapping[str, Any]) -> str:
     """SHA-256 of the canonical JSON of a certificate without its checksum."""
     rest = {key: value for key, value in document.items() if key != "checksum"}
-    text = json.dumps(rest, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+    return digest_of(rest)
 
 
 def write_certificate(document: Mapping[str, Any], path: str | Path) -> None:
@@ -171,7 +196,7 @@ def write_certificate(document: Mapping[str, Any], path: str | Path) -> None:
         temporary.write_text(text + "\n", encoding="utf-8")
 
 
-def _minor(proof: Proof) -> dict[str, Any]:
+def _minor(proof: Proof, salted: bool) -> dict[str, Any]:
     point, minor = proof.point, proof.minor
     rows = [list(row) for row in minor.rows]
     if isinstance(minor, BallMinor):
@@ -196,7 +221,7 @@ def _minor(proof: Proof) -> dict[str, Any]:
         "rows": rows,
         "columns": minor.columns,
         "determinant": _determinant(matrix, point.field),
-        **({"salts": _salts(point, sorted(wanted))} if proof.spec.salted else {}),
+        **({"salts": _salts(point, sorted(wanted))} if salted else {}),
     }
 
 
@@ -245,7 +270,7 @@ def _roots(proof: Proof) -> list[dict[str, Any]] | None:
     ]
 
 
-def _upper(proof: Proof) -> dict[str, Any]:
+def _upper(proof: Proof, salted: bool) -> dict[str, Any]:
     kind = proof.upper.evidence.kind
     if kind == "contexts":
         return {"kind": kind, **proof.upper.evidence.data}
@@ -258,7 +283,7 @@ def _upper(proof: Proof) -> dict[str, Any]:
         return {"kind": "inequalities", "steps": bound(proof.spec).steps}
     if kind != "symmetries" or proof.symmetry is None:
         return {"kind": kind}
-    if proof.spec.salted:
+    if salted:
         return _symmetries(proof.point, proof.symmetry)
     return {
         "kind": kind,

@@ -77,6 +77,10 @@ class Layer:
         if self.dv is not None:
             yield "W_O", (h, self.width_out, self.dv)
 
+    def taps(self, group: int, name: str) -> list[str]:
+        """The tensors of a group with this name: none, one, or one for each place of a kernel."""
+        return [one for one in self.shapes[group] if one.partition("+")[0] == name]
+
     @property
     def text(self) -> str:
         """Its heads as specs write them: softmax*2+lightning:decay=9/10."""

@@ -195,6 +195,11 @@ class Mechanism:
         return self.weigh == "identity" and self.feature in ("none", "square", "relu")
 
     @property
+    def sums_of_exponentials(self) -> bool:
+        """Whether weights are sums of exp(key) exp(query), before they are normalised."""
+        return self.weigh == "identity" and self.feature == "exp" and self.unit == "none"
+
+    @property
     def scales(self) -> bool:
         """Whether a factor of the scores is a factor of the pattern, which values can undo."""
         return self.homogeneous and self.unit == "none" and self.normalise == "none"
@@ -203,6 +208,11 @@ class Mechanism:
     def closed_form(self) -> bool:
         """Whether the dimension of one-head stacks is known by a formula."""
         return self.plain
+
+    @property
+    def rowwise(self) -> bool:
+        """Whether the rows of a value map are told apart before they are written or added."""
+        return self.gate == "element" or self.conv == "depthwise"
 
     # What its numbers are.
 

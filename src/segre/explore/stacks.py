@@ -12,7 +12,7 @@ from dataclasses import replace
 from segre.finding import GROUPS, Evidence, Finding, Symmetry
 from segre.geometry.at_any_size import by_theorem
 from segre.geometry.choice import Choice
-from segre.geometry.hybrid_choices import hybrid_choices
+from segre.geometry.stack_choices import stack_choices
 from segre.spec import Network
 from segre.stack.fiber import parts
 from segre.theorems import apply
@@ -61,7 +61,7 @@ def choices_of_stack(spec: Network) -> list[Choice]:
     """Each choice undone, and the redundancy predicted again, where the formula covers both."""
     here = parts(spec)
     out: list[Choice] = []
-    for name, instead, other in hybrid_choices(spec) if here is not None else ():
+    for name, instead, other in stack_choices(spec) if here is not None else ():
         there = parts(other)
         if there is None or here is None:
             continue

@@ -81,7 +81,8 @@ class Conserved:
                 read = np.concatenate([W.reshape(1, -1, W.shape[-1]) for W in reading], axis=1)
                 return _rows(field, last), _columns(field, read)
             case "silent-scores":
-                return np.stack([K, Q]), field.constant(np.zeros((2, *K.shape)))
+                both = np.stack([K, Q], axis=1)
+                return both, field.constant(np.zeros(both.shape))
             case "pooled-heads" if w.W_O is None:
                 return V[1:], np.broadcast_to(V[:1], V[1:].shape)
             case "pooled-heads":

@@ -17,12 +17,12 @@ from segre.geometry.at_any_size import at_any_size
 from segre.geometry.choice import Choice
 from segre.geometry.dimension import dimension
 from segre.geometry.discrete import Discrete, discrete_of_hybrid, discrete_symmetries
-from segre.geometry.hybrid_choices import hybrid_choices
 from segre.geometry.memory import DEFAULT_LIMIT, bytes_for_symmetries, require_memory
 from segre.geometry.point import Point
 from segre.geometry.progress import Progress, quiet
 from segre.geometry.rank import symmetry_rank
 from segre.geometry.redundancy import asked_for, counted
+from segre.geometry.stack_choices import stack_choices
 from segre.geometry.symmetry_table import SymmetryTable, symmetry_table
 from segre.models import Source, architecture, called
 from segre.polynomial.spec import Polynomial
@@ -150,7 +150,7 @@ def _of_hybrid(name: str, net: Network, seed: int, memory: int, progress: Progre
     """Symmetries are counted at a random point, with every choice and without it."""
     found = dimension(net, "exact", seed, memory=memory, progress=progress)
     here, choices = _pieces(found), []
-    for choice, instead, other in hybrid_choices(net):
+    for choice, instead, other in stack_choices(net):
         try:
             require_memory(other, bytes_for_symmetries(other), memory)
             counted_there = symmetry_rank(Point.draw(other, seed))

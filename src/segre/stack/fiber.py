@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from segre.attention.layer import Group, Layer
-from segre.attention.mechanism import Mechanism
 from segre.attention.symmetries import (
     FEATURE_ROW,
     KEY_BIAS,
@@ -76,14 +75,9 @@ def _open(spec: Network) -> Iterator[tuple[SymmetryName, int]]:
             yield _between(layer)
 
 
-def rowwise(one: Mechanism) -> bool:
-    """Whether the rows of a value map are distinguished before they are written or added."""
-    return one.gate == "element" or one.conv == "depthwise"
-
-
 def _between(layer: Layer) -> tuple[SymmetryName, int]:
     d = layer.width_out
-    diagonal = layer.dv is None and any(rowwise(group.mechanism) for group in layer.groups)
+    diagonal = layer.dv is None and any(group.mechanism.rowwise for group in layer.groups)
     return between(d, diagonal=diagonal), d if diagonal else d**2
 
 
@@ -111,7 +105,7 @@ def _of_head(layer: Layer, group: Group) -> Iterator[tuple[SymmetryName, int]]:
     if one.unit == "none" and one.homogeneous:
         yield SCORE_SCALE if one.normalise != "none" else SCALE, 1
     if layer.dv is not None:
-        diagonal = rowwise(one)
+        diagonal = one.rowwise
         yield value_output(layer.dv, diagonal=diagonal), layer.dv if diagonal else layer.dv**2
     if one.conv in ("depthwise", "shared"):
         several = one.conv == "depthwise"

@@ -9,13 +9,11 @@ from functools import singledispatch
 from segre.architectures import Architecture
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
-from segre.geometry.gauge import stack_mixing
 from segre.geometry.gauge.cubic import cubic_pieces
 from segre.geometry.gauge.cut_off import cut_off_pieces, sign_norm_pieces
 from segre.geometry.gauge.free_words import free_word_pieces
 from segre.geometry.gauge.full_heads import full_head_pieces
 from segre.geometry.gauge.heads import head_pieces
-from segre.geometry.gauge.hybrid import hybrid_pieces
 from segre.geometry.gauge.inner_gains import inner_gain_pieces
 from segre.geometry.gauge.lone_basis import lone_basis_pieces
 from segre.geometry.gauge.lone_token import lone_token_pieces
@@ -54,15 +52,7 @@ def pieces(spec: Architecture) -> Iterator[Piece]:
     raise TypeError(f"symmetries of a {type(spec).__name__} are not supported")
 
 
-@pieces.register(Network)
-def _stack_pieces(spec: Network) -> Iterator[Piece]:
-    if not spec.plain:
-        yield from hybrid_pieces(spec)
-        return
-    yield from stack_pieces(spec)
-    yield from stack_mixing.mixing_pieces(spec)
-
-
+pieces.register(Network, stack_pieces)
 pieces.register(Polynomial, polynomial_pieces)
 
 

@@ -20,7 +20,7 @@ _WORDS = {
 }
 
 
-def hybrid_choices(spec: Network) -> Iterator[tuple[str, str, Network]]:
+def stack_choices(spec: Network) -> Iterator[tuple[str, str, Network]]:
     """Each choice by itself, what stands instead of it, and the stack with that."""
     for name, instead, edit in _edits(spec):
         try:
