@@ -77,9 +77,18 @@ class Layer:
         if self.dv is not None:
             yield "W_O", (h, self.width_out, self.dv)
 
-    def taps(self, group: int, name: str) -> list[str]:
+    def taps(self, group: int, name: str) -> tuple[str, ...]:
         """The tensors of a group with this name: none, one, or one for each place of a kernel."""
-        return [one for one in self.shapes[group] if one.partition("+")[0] == name]
+        return self._taps[group].get(name, ())
+
+    @cached_property
+    def _taps(self) -> tuple[dict[str, tuple[str, ...]], ...]:
+        found: list[dict[str, tuple[str, ...]]] = [{} for _ in self.groups]
+        for mine, shapes in zip(found, self.shapes, strict=True):
+            for one in shapes:
+                root = one.partition("+")[0]
+                mine[root] = (*mine.get(root, ()), one)
+        return tuple(found)
 
     @property
     def text(self) -> str:

@@ -190,6 +190,11 @@ class Mechanism:
         return self.weigh in ("identity", "taylor")
 
     @property
+    def linear(self) -> bool:
+        """Whether the weights are the products of keys and queries, before they are normalised."""
+        return self.weigh == "identity"
+
+    @property
     def homogeneous(self) -> bool:
         """Whether a factor of queries is a factor of the weights before they are normalised."""
         return self.weigh == "identity" and self.feature in ("none", "square", "relu")

@@ -38,7 +38,7 @@ class Passage:
 
     def __init__(self, field: Prime, spec: Network, tensor: Tensor) -> None:
         self.field, self.spec, self.tensor = field, spec, tensor
-        self.units = [list(units_of(spec, layer)) for layer in spec.layers]
+        self.units = units_of(spec)
 
     @cached_property
     def images(self) -> list[Array | None]:

@@ -9,13 +9,14 @@ invisible. Both are bounds that follow from the spec alone, and that no weights 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from segre.attention.layer import Layer
 from segre.errors import UnluckyError
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.fields.rank import Echelon
-from segre.geometry.gauge.stack_scores import Head, constant_weights, stuck
+from segre.geometry.gauge.stack_scores import Head
 from segre.spec import Network
 
 
@@ -55,16 +56,23 @@ class Units:
     pooled: bool = False
 
 
-def units_of(spec: Network, layer: Layer) -> list[Units]:
-    """The heads of a layer that mix anything, first those that act as one.
+@lru_cache(maxsize=64)
+def units_of(spec: Network) -> tuple[list[Units], ...]:
+    """The heads of each layer that mix anything, first those that act as one.
 
     Heads with the same constant weights and no gate do: only the sum of their values matters.
     """
+    return tuple(_units(spec, layer) for layer in spec.layers)
+
+
+def _units(spec: Network, layer: Layer) -> list[Units]:
     pools: dict[bool, list[HeadPlace]] = {}
     alone: list[Units] = []
-    pooling = [_pool(spec, layer, g) for g in range(len(layer.groups))]
+    groups = range(len(layer.groups))
+    pooling = [_pool(spec, layer, g) for g in groups]
+    still = {g for g in groups if dead(spec, layer, g)}
     for place in heads_of(layer):
-        if dead(spec, layer, place.group):
+        if place.group in still:
             continue
         pool = pooling[place.group]
         if pool is None:
@@ -79,7 +87,7 @@ def _pool(spec: Network, layer: Layer, group: int) -> bool | None:
     one = layer.groups[group].mechanism
     if one.gate != "none" or one.conv != "none":
         return None
-    return one.alone(spec.t) if constant_weights(head_at(spec, layer, group)) else None
+    return one.alone(spec.t) if head_at(spec, layer, group).constant else None
 
 
 def inner_size(layer: Layer, unit: Units) -> int:
@@ -87,6 +95,7 @@ def inner_size(layer: Layer, unit: Units) -> int:
     return layer.inner * (len(unit.places) if layer.dv is not None else 1)
 
 
+@lru_cache(maxsize=64)
 def reached(spec: Network) -> list[int]:
     """Largest dimension of the space that tokens span before each layer and at the end.
 
@@ -94,8 +103,8 @@ def reached(spec: Network) -> list[int]:
     [3, 1, 2, 4]
     """
     out = [spec.widths[0]]
-    for layer in spec.layers:
-        through = sum(_through(layer, unit, out[-1]) for unit in units_of(spec, layer))
+    for layer, units in zip(spec.layers, units_of(spec), strict=True):
+        through = sum(_through(layer, unit, out[-1]) for unit in units)
         out.append(min(layer.width_out, through))
     return out
 
@@ -108,6 +117,7 @@ def _through(layer: Layer, unit: Units, dimension: int) -> int:
     return min(size, dimension * len(layer.taps(unit.places[0].group, "W_V")))
 
 
+@lru_cache(maxsize=64)
 def read(spec: Network) -> list[int]:
     """Largest number of linear forms of the tokens that are read from before each layer on.
 
@@ -115,12 +125,12 @@ def read(spec: Network) -> list[int]:
     [7, 3, 1]
     """
     out = [spec.widths[-1]]
-    for layer in reversed(spec.layers):
+    for layer, units in zip(reversed(spec.layers), reversed(units_of(spec)), strict=True):
         total = 0
         for g, group in enumerate(layer.groups):
             maps = reading_maps(spec, layer, g)
             total += group.heads * sum(layer.shapes[g][name][1] for name in maps)
-        for unit in units_of(spec, layer):
+        for unit in units:
             taps = len(layer.taps(unit.places[0].group, "W_V"))
             size = inner_size(layer, unit)
             total += taps * (size if unit.rowwise else min(out[-1], size))
@@ -132,7 +142,7 @@ def reading_maps(spec: Network, layer: Layer, group: int) -> list[str]:
     """The maps by which the scores and the gate of a head read tokens, if they matter."""
     if dead(spec, layer, group):
         return []
-    scores = () if stuck(head_at(spec, layer, group)) else ("W_K", "W_Q")
+    scores = () if head_at(spec, layer, group).stuck else ("W_K", "W_Q")
     return [name for root in (*scores, "W_G") for name in layer.taps(group, root)]
 
 

@@ -40,7 +40,6 @@ from segre.geometry.gauge.stack_scores import (
     any_change,
     score_families,
     silent_scores,
-    stuck,
     turned,
 )
 from segre.geometry.passage import Blind
@@ -113,19 +112,21 @@ def _heads(spec: Network, i: int, parallel: bool) -> Iterator[Piece]:
     layer = spec.layers[i]
     every = heads_of(layer)
     heads = [head_at(spec, layer, g, parallel) for g in range(len(layer.groups))]
-    quiet = [(p, silent_scores(heads[p.group])) for p in every if stuck(heads[p.group])]
+    quiet = [(p, silent_scores(heads[p.group])) for p in every if heads[p.group].stuck]
     if quiet:
         kind, name = quiet[0][1].kind, quiet[0][1].name
         yield _piece(spec, kind, name, i, partial(_of_families, i=i, families=quiet))
-    pools = [unit for unit in units_of(spec, layer) if unit.pooled]
-    pooled = {one for unit in pools for one in unit.places}
+    pools = [unit for unit in units_of(spec)[i] if unit.pooled]
+    pooled = {one.group for unit in pools for one in unit.places}
+    families = [
+        [
+            *score_families(head),
+            *([_zero_head(head)] if dead(spec, layer, g) else _values(layer, head, g in pooled)),
+        ]
+        for g, head in enumerate(heads)
+    ]
     for one in every:
-        families = [*score_families(heads[one.group])]
-        if dead(spec, layer, one.group):
-            families.append(_zero_head(heads[one.group]))
-        else:
-            families += _values(layer, heads[one.group], one in pooled)
-        for family in families:
+        for family in families[one.group]:
             build = partial(_of_families, i=i, families=[(one, family)])
             yield _piece(spec, family.kind, family.name, i, build, one.number)
     for unit in pools:
@@ -150,7 +151,7 @@ def _of_families(w: ModularWeights, i: int, families: list[tuple[HeadPlace, Fami
     return found[0] if len(found) == 1 else np.concatenate([w.canvas(0).rows, *found])
 
 
-def _last(layer: Layer, group: int) -> list[str]:
+def _last(layer: Layer, group: int) -> tuple[str, ...]:
     """The tensors of a group that write what it computes: W_O, or the value maps."""
     return layer.taps(group, "W_V" if layer.dv is None else "W_O")
 

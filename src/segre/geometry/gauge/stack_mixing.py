@@ -65,9 +65,11 @@ class Alike:
 def alike_heads(spec: Network, i: int, arrives: int, parallel: bool) -> Iterator[Alike]:
     """Heads whose weights are the scores, and which see the same keys with the same decay."""
     found: dict[Mechanism, list[HeadPlace]] = {}
-    for place in heads_of(spec.layers[i]):
-        one = spec.layers[i].groups[place.group].mechanism.on(spec.t)
-        if one.bilinear and one.gate == one.conv == "none" and one.decay != "learned":
+    groups = [group.mechanism.on(spec.t) for group in spec.layers[i].groups]
+    plain = [one.bilinear and one.gate == one.conv == "none" for one in groups]
+    for place in heads_of(spec.layers[i]) if any(plain) else ():
+        one = groups[place.group]
+        if plain[place.group] and one.decay != "learned":
             found.setdefault(one, []).append(place)
     for one, places in found.items():
         yield Alike(spec, i, places, arrives, parallel or one.alone(spec.t))

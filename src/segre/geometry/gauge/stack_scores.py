@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -52,13 +53,25 @@ class Head:
 
     def side(self, letter: str) -> tuple[str, ...]:
         """The tensors that make keys (K) or queries (Q): maps, and the bias if there is one."""
-        return tuple(
-            n for n in self.tensors if n.partition("+")[0] in (f"W_{letter}", f"b_{letter}")
-        )
+        roots = (f"W_{letter}", f"b_{letter}")
+        return tuple(n for n in self.tensors if n.partition("+")[0] in roots)
 
     def filters(self, letter: str) -> tuple[str, ...]:
         """The weights of a convolution of keys (K) or values (V) by numbers."""
-        return tuple(n for n in self.tensors if n.partition("+")[0] == f"c_{letter}")
+        return tuple(n for n in self.tensors if n.startswith(f"c_{letter}"))
+
+    @cached_property
+    def constant(self) -> bool:
+        """Whether the weights do not depend on keys and queries at all."""
+        one = self.mechanism
+        uniform = self.a == 1 and one.linear and one.normalise == "both"
+        return one.silent(self.tokens) or (uniform and not one.masked)
+
+    @cached_property
+    def stuck(self) -> bool:
+        """Whether small changes of keys and queries do not change the weights."""
+        two_values = self.a == {"layer": 2, "sphere": 1}.get(self.mechanism.unit)
+        return two_values or self.constant
 
 
 def score_families(head: Head) -> Iterator[Family]:
@@ -67,8 +80,8 @@ def score_families(head: Head) -> Iterator[Family]:
     Where the scores have no effect at all, that is one family for the layer (`silent_scores`).
     """
     one = head.mechanism
-    if stuck(head):
-        if "decay" in head.tensors and constant_weights(head):
+    if head.stuck:
+        if "decay" in head.tensors and head.constant:
             yield _silent_decay()
         return
     if head.a == 1 and one.weigh == "identity" and one.normalise != "none":
@@ -84,22 +97,8 @@ def score_families(head: Head) -> Iterator[Family]:
         yield _silent_decay()
 
 
-def constant_weights(head: Head) -> bool:
-    """Whether the weights do not depend on keys and queries at all."""
-    one = head.mechanism
-    uniform = head.a == 1 and one.weigh == "identity" and one.normalise == "both"
-    return one.silent(head.tokens) or (uniform and not one.masked)
-
-
 def _silent_decay() -> Family:
     return Family("silent-decay", "decay without effect", lambda own: any_change(own, ["decay"]))
-
-
-def stuck(head: Head) -> bool:
-    """Whether small changes of keys and queries do not change the weights."""
-    one = head.mechanism
-    two_values = head.a == {"layer": 2, "sphere": 1}.get(one.unit)
-    return constant_weights(head) or two_values
 
 
 def silent_scores(head: Head) -> Family:
@@ -128,6 +127,7 @@ def turned(tensor: Array, pairs: Pairs, sign: int = 1) -> Array:
     return out
 
 
+@cache
 def all_pairs(n: int, *, diagonal: bool = False) -> Pairs:
     """All (j, k), in row-major order, or only those with j = k."""
     at = np.arange(n) if diagonal else np.arange(n * n)
