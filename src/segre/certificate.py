@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -22,7 +23,9 @@ from segre.fields.prime import Prime
 from segre.files import whole_file
 from segre.geometry.at_any_size import why_no_theorem
 from segre.geometry.balls import BallMinor
+from segre.geometry.closed_form import ambient
 from segre.geometry.dimension import Proof, prove, too_large
+from segre.geometry.gauge.stack_mixing import FACTORED
 from segre.geometry.independence import witness_rows
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.point import Point
@@ -99,6 +102,7 @@ def certify(
 
 def certificate_of(proof: Proof) -> dict[str, Any]:
     """A proof as a certificate."""
+    proof = _checkable(proof)
     net = proof.spec
     version, spec = _form(proof)
     salted = version in (SALTED_VERSION, MIXED_VERSION)
@@ -126,6 +130,19 @@ def certificate_of(proof: Proof) -> dict[str, Any]:
         "upper": _upper(proof, salted),
     }
     return {**document, "checksum": checksum(document)}
+
+
+def _checkable(proof: Proof) -> Proof:
+    """The proof, without symmetries that no version describes; they were counted last."""
+    pieces = () if proof.symmetry is None else proof.symmetry.pieces
+    kept = tuple(piece for piece in pieces if piece.kind != FACTORED)
+    if proof.symmetry is None or len(kept) == len(pieces) or not _by_symmetries(proof):
+        return proof
+    symmetry = replace(proof.symmetry, pieces=kept)
+    assert isinstance(proof.spec, Network)
+    bounds = [symmetry.bound(proof.spec.parameters), ambient(proof.spec)]
+    upper = min((one for one in bounds if one is not None), key=lambda one: one.value)
+    return replace(proof, symmetry=symmetry, upper=upper)
 
 
 def _form(proof: Proof) -> tuple[int, dict[str, Any]]:

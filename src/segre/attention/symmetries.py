@@ -19,6 +19,7 @@ _GROUP_OF: dict[str, Group] = {
     "pooled-heads": "VO",
     "mix-heads": "VO",
     "mix-some-heads": "VO",
+    "mix-factored-heads": "VO",
     "filled": "VO",
     "zero-head": "VO",
     "zero": "VO",

@@ -149,7 +149,7 @@ def order_of(one: Mechanism, a: int, tokens: int) -> int | None:
     if one.masked or one.gate != "none":
         return 1
     signs = a == {"sphere": 1, "layer": 2}.get(one.unit)  # all that is left of keys and queries
-    factor = a == 1 and one.weigh == "identity"  # of all weights of a query
+    factor = a == 1 and one.splits  # of all weights of a query
     return None if one.keys(tokens) == 1 or signs or factor else 3
 
 

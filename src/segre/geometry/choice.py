@@ -56,6 +56,7 @@ _KINDS = {
     "unreached": "directions that no token reaches",
     "mix-heads": "mixing of heads",
     "mix-some-heads": "mixing of some heads",
+    "mix-factored-heads": "mixing of heads with separate outputs",
     "filled": "weights of heads whose joint tensor has fewer entries",
     "silent-scores": "scores without effect",
     "pooled-heads": "differences of heads",

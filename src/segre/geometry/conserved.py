@@ -154,7 +154,7 @@ def _of_layer(spec: Network, i: int) -> Iterator[Conserved]:
     else:
         for h in range(1, heads + 1):
             yield law("query-key", "W_Q W_Q^T - W_K W_K^T", _symmetric(a, 2 * d), h)
-            if a > 1 and parallel_tokens(spec)[i]:
+            if mechanism.bilinear and a > 1 and parallel_tokens(spec)[i]:
                 yield law("skew-scores", "W_K W_Q^T - W_Q W_K^T", _skew(a, 2 * d), h)
             if dv is not None:
                 count = _symmetric(dv, d + layer.width_out)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from segre.attention.symmetries import group_of
 from segre.errors import SpecError, TooLargeError, UnluckyError
 from segre.finding import GROUPS, Finding, Status
 from segre.geometry.at_any_size import at_any_size
@@ -157,8 +158,8 @@ def _of_hybrid(name: str, net: Network, seed: int, memory: int, progress: Progre
         except (TooLargeError, UnluckyError):
             continue
         there = dict.fromkeys(GROUPS, 0)
-        for symmetry in counted_there.symmetries:
-            there[symmetry.group] += symmetry.dimension
+        for piece in counted_there.pieces:
+            there[group_of(piece.kind)] += piece.dimension
         change = {group: there[group] - here[group] for group in GROUPS}
         choices.append(Choice(choice, instead, other, change))
     if any(one.gate == "element" for one in net.mechanisms):

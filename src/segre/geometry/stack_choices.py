@@ -86,7 +86,7 @@ def _edits(spec: Network) -> Iterator[tuple[str, str, Edit]]:
         if any(one.normalise == NAMED[name].normalise for one in every):
             kind = NAMED[name].normalise
             yield words, instead, _instead("normalise", kind, "keys")
-    if any(one.normalise == "keys" and one.weigh == "identity" for one in every):
+    if any(one.normalise == "keys" and one.linear for one in every):
         yield "normalised weights", "not normalised", _instead("normalise", "keys", "none")
     for one in (SOFTMAX, LIGHTNING):
         yield "these mechanisms", f"{one.name} in all heads", _always(one)

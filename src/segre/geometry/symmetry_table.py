@@ -34,6 +34,7 @@ _REASONS = {
     "unreached": "not linear in the weights: the reached directions depend on earlier weights",
     "mix-heads": "not linear in the weights: W_K and W_Q change through their inverses",
     "mix-some-heads": "not linear in the weights: which heads mix depends on all heads",
+    "mix-factored-heads": "not linear in the weights: W_K and W_Q change through their inverses",
     "filled": "not linear in the weights: which changes keep the joint tensor depends on all heads",
     "shift": "not linear in the weights: the change of the next bias depends on other weights",
 }

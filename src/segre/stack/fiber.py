@@ -95,7 +95,7 @@ def _of_head(layer: Layer, group: Group) -> Iterator[tuple[SymmetryName, int]]:
         yield query_key(a, diagonal=True), a
     elif one.feature == "none":
         yield query_key(a), a * a
-    elif one.feature == "exp" and one.weigh == "identity" and one.normalise != "none":
+    elif one.sums_of_exponentials and one.normalise != "none":
         yield FEATURE_ROW, d
     if one.unit == one.feature == "none":
         if one.ignores_shifts and one.bias in ("key", "both"):
@@ -118,8 +118,10 @@ def _simple(spec: Network, layer: Layer) -> bool:
     d, a, t = layer.width_in, layer.a, spec.t
     for group in layer.groups:
         one = group.mechanism
+        if not one.weighing.formula:
+            return False
         least = {"none": 1, "sphere": 2, "layer": 3}[one.unit]
-        if one.weigh == "identity" and one.normalise != "none":
+        if one.splits and one.normalise != "none":
             least = max(least, 2)
         square = one.feature == "square" and a > 1 and a * 2 * d > d * d
         if one.alone(t) or one.keys(t) < 2 or not least <= a <= d or square:

@@ -38,7 +38,7 @@ def silent_pieces(spec: Transformer, part: str) -> Iterator[Piece]:
         title = "queries and keys of one number, whose norm keeps only a sign"
         yield free_entries(spec, part, names, "signs", title)
     alone = spec.mixnorm and spec.heads == 1 and not spec.mixing_eps
-    if alone and spec.mechanism.weigh == "identity":
+    if alone and spec.mechanism.linear:
         # one head's scores of a query: a norm takes a common factor away
         letters = "QK" if spec.t == 1 else "Q" if spec.head == 1 else ""
         names = [f"{x}_{y}" for y in letters for x in "Wb" if has(spec, part, f"{x}_{y}")]

@@ -28,7 +28,7 @@ from segre.attention.symmetries import (
 )
 from segre.fields.interface import Array
 from segre.geometry.gauge.piece import ModularWeights, Piece
-from segre.geometry.gauge.stack_mixing import alike_heads, filled_pieces, mixed_pieces
+from segre.geometry.gauge.stack_mixing import FACTORED, alike_heads, filled_pieces, mixed_pieces
 from segre.geometry.gauge.stack_scores import (
     Change,
     Family,
@@ -58,6 +58,7 @@ from segre.spec import Network
 from segre.stack.stages import named
 
 Build = Callable[[ModularWeights], Array]
+_LATE = ("mix-some-heads", "filled", FACTORED)  # those that certificates lack come last
 
 
 def stack_pieces(spec: Network) -> Iterator[Piece]:
@@ -80,11 +81,13 @@ def stack_pieces(spec: Network) -> Iterator[Piece]:
             yield _piece(spec, *UNREAD, i, partial(_unread, i=i))
         if layer.dv is not None or arrives[i] < layer.width_in:
             yield _piece(spec, *UNREACHED, i, partial(_unreached, i=i))
-        yield from _heads(spec, i, parallel[i])
+        # of tokens of one dimension GL(a) does it all
+        yield from _heads(spec, i, parallel[i] and (arrives[i] > 1 or spec.mechanism.bilinear))
         for alike in alike_heads(spec, i, arrives[i], parallel[i]):
-            yield from mixed_pieces(alike)
-            late += filled_pieces(alike)
-    yield from sorted(late, key=lambda piece: piece.kind, reverse=True)
+            mixed = list(mixed_pieces(alike))
+            yield from (piece for piece in mixed if piece.kind != FACTORED)
+            late += [*filled_pieces(alike), *(piece for piece in mixed if piece.kind == FACTORED)]
+    yield from sorted(late, key=lambda piece: _LATE.index(piece.kind))
 
 
 def _all(w: ModularWeights) -> Array:
@@ -174,7 +177,7 @@ def _values(layer: Layer, head: Head, pooled: bool) -> Iterator[Family]:
     if head.filters("V"):
         yield Family(*VALUE_FILTER, lambda own: against(own, head.filters("V"), ("W_V",)))
     if one.scales:
-        power = 2 if one.feature == "square" else 1
+        power = one.power * (2 if one.feature == "square" else 1)
         yield Family(*SCALE, partial(_scale, last=last, down=head.side("Q"), power=power))
     bias = next((n for n in ("b_Q", "b_K") if n in head.tensors), None)
     if one.sums_of_exponentials and one.normalise == "none" and bias:

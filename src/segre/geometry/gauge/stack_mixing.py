@@ -22,13 +22,14 @@ from segre.attention.symmetries import group_of
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.fields.rank import Echelon
-from segre.geometry.gauge.head_mixing import BilinearHeads, Tangents
-from segre.geometry.gauge.piece import ModularWeights, Piece
+from segre.geometry.gauge.head_mixing import BilinearHeads, Tangents, inverse
+from segre.geometry.gauge.piece import Canvas, ModularWeights, Piece
 from segre.geometry.reach import HeadPlace, heads_of
 from segre.spec import Network
 from segre.stack.stages import named
 
 Build = Callable[[ModularWeights], Array]
+FACTORED = "mix-factored-heads"  # heads whose value map is a product; no certificate has it
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,12 @@ class Alike:
     def layer(self) -> Layer:
         """The layer."""
         return self.spec.layers[self.i]
+
+    @property
+    def any_values(self) -> bool:
+        """Whether the value map of a head, as far as it matters, may be any matrix."""
+        dv = self.layer.dv
+        return dv is None or dv >= min(self.arrives, self.layer.width_out)
 
     def biased(self, letter: str) -> bool:
         """Whether keys (K) or queries (Q) have a bias."""
@@ -77,15 +84,15 @@ def alike_heads(spec: Network, i: int, arrives: int, parallel: bool) -> Iterator
 
 def mixed_pieces(alike: Alike) -> Iterator[Piece]:
     """All heads mix, where they have full rank."""
-    several = len(alike.places) > 1 and alike.layer.dv is None
     widths = [alike.arrives + alike.biased(letter) for letter in "KQ"]
     if alike.biased("K") or alike.biased("Q"):
         full = not alike.joint and min(widths) <= alike.layer.a
     else:
         full = alike.arrives <= (2 * alike.layer.a if alike.joint else alike.layer.a)
-    if several and full:
+    if len(alike.places) > 1 and full and alike.any_values:
         name = f"mixing of heads GL({len(alike.places)})"
-        yield alike.piece("mix-heads", name, partial(_mixed, alike=alike))
+        kind = "mix-heads" if alike.layer.dv is None else FACTORED
+        yield alike.piece(kind, name, partial(_mixed, alike=alike))
 
 
 def filled_pieces(alike: Alike) -> Iterator[Piece]:
@@ -94,8 +101,9 @@ def filled_pieces(alike: Alike) -> Iterator[Piece]:
         return
     layer, heads = alike.layer, len(alike.places)
     free = alike.arrives - layer.a
-    if layer.dv is None and not alike.joint and free > 0 and heads - 1 > free * free:
-        yield alike.piece("mix-some-heads", "mixing of some heads", partial(_mixed, alike=alike))
+    if alike.any_values and not alike.joint and free > 0 and heads - 1 > free * free:
+        kind = "mix-some-heads" if layer.dv is None else FACTORED
+        yield alike.piece(kind, "mixing of some heads", partial(_mixed, alike=alike))
     names = ("W_K", "W_Q", *layer.taps(alike.places[0].group, "W_V"), "W_O")
     shapes = layer.shapes[alike.places[0].group]
     count = heads * sum(prod(shapes[name][1:]) for name in names if name in shapes)
@@ -119,6 +127,8 @@ def _mixed(w: ModularWeights, alike: Alike) -> Array:
         return w.canvas(0).rows
     a, arrives = alike.layer.a, image.shape[1]
     V = alike.maps(w, "W_V")
+    if alike.layer.dv is not None:
+        V = w.field.matmul(alike.maps(w, "W_O"), V)
     (K, keys), (Q, queries) = (_with_bias(w, alike, image, letter) for letter in "KQ")
     if keys.shape == queries.shape == image.shape:
         heads = BilinearHeads(w.field, K, Q, V, image)
@@ -131,13 +141,34 @@ def _mixed(w: ModularWeights, alike: Alike) -> Array:
         found = [(dK, dQ, dV) for dQ, dK, dV in other]
     canvas = w.canvas(len(found))
     for n, changes in enumerate(found):
-        for letter, change in zip("KQV", changes, strict=True):
+        if alike.layer.dv is not None:
+            _factor(w, alike, changes[2], image, canvas, n)
+        for letter, change in zip("KQV" if alike.layer.dv is None else "KQ", changes, strict=False):
             for at, own in zip(alike.places, change, strict=True):
                 canvas(str(i + 1), named(at.group, f"W_{letter}"))[n, at.head] = own[:, :width]
                 if own.shape[1] > width:
                     bias = canvas(str(i + 1), named(at.group, f"b_{letter}"))
                     bias[n, at.head] = own[:, width:]
     return canvas.rows
+
+
+def _factor(
+    w: ModularWeights, alike: Alike, changes: Array, image: Array, canvas: Canvas, n: int
+) -> None:
+    """Changes of the value maps of heads as changes of W_O or W_V, equal on all that arrives."""
+    F, part, dv = w.field, str(alike.i + 1), alike.layer.dv or 0
+    out, r = alike.layer.width_out, image.shape[1]
+    for at, change in zip(alike.places, changes, strict=True):
+        V, O = (w(part, named(at.group, name))[at.head] for name in ("W_V", "W_O"))  # noqa: E741
+        if not change.any():
+            continue
+        if dv >= r:
+            square = inverse(F, F.matmul(V[:r], image))
+            dO = canvas(part, named(at.group, "W_O"))[n, at.head]
+            dO[:, :r] = F.matmul(F.matmul(change, image), square)
+        else:
+            dV = canvas(part, named(at.group, "W_V"))[n, at.head]
+            dV[:out] = F.matmul(inverse(F, O[:, :out]), change)
 
 
 def _with_bias(w: ModularWeights, alike: Alike, image: Array, letter: str) -> tuple[Array, Array]:

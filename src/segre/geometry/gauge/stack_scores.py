@@ -64,7 +64,7 @@ class Head:
     def constant(self) -> bool:
         """Whether the weights do not depend on keys and queries at all."""
         one = self.mechanism
-        uniform = self.a == 1 and one.linear and one.normalise == "both"
+        uniform = self.a == 1 and one.splits and one.normalise == "both"
         return one.silent(self.tokens) or (uniform and not one.masked)
 
     @cached_property
@@ -84,7 +84,7 @@ def score_families(head: Head) -> Iterator[Family]:
         if "decay" in head.tensors and head.constant:
             yield _silent_decay()
         return
-    if head.a == 1 and one.weigh == "identity" and one.normalise != "none":
+    if head.a == 1 and one.splits and one.normalise != "none":
         letter = "K" if one.normalise == "both" else "Q"
         yield _free(
             head, f"silent-{letter}", "a factor that cancels in the normalisation", (letter,)
@@ -190,7 +190,7 @@ def _shifts(head: Head) -> Iterator[Family]:
     one = head.mechanism
     if one.unit == "layer":
         yield Family(*MEANS, lambda own: _rows(head, own, "KQ"))
-    elif one.unit == "none" and one.feature == "exp" and one.weigh == "identity":
+    elif one.sums_of_exponentials:
         letter = {"keys": "Q", "centred": "Q", "both": "K"}.get(one.normalise, "")
         if letter:
             yield Family(*FEATURE_ROW, lambda own: _rows(head, own, letter))
