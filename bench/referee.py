@@ -18,7 +18,6 @@ from typing import Any
 from bench.harness import Report, arguments
 from segre.certificate import certify
 from segre.errors import SegreError
-from segre.hybrid.spec import Hybrid
 from segre.referee import verify
 from segre.referee.claims import sha256
 from segre.referee.dimensions import Dimensions
@@ -79,7 +78,7 @@ def hostile(spec: str, bits: int = 64) -> dict[str, Any]:
     """A short certificate with all cheap fields right, about an architecture that is long."""
     mixed = spec.startswith("mix")
     stack = not mixed and not spec.startswith("transformer")
-    kind: Any = Hybrid if mixed else Network if stack else Transformer
+    kind: Any = Transformer if not mixed and not stack else Network
     net = kind.parse(spec)
     size = parameter_count(net) if mixed else net.parameters if stack else Layout(net).parameters
     lower: dict[str, Any] = {"rows": [[0, 0]], "columns": [0]}

@@ -17,7 +17,7 @@ ORDER = [
     {"architectures"},
     {"spec"},
     {"finding", "stage"},
-    {"hybrid"},
+    {"stack"},
     {"polynomial"},
     {"transformer"},
     {"theorems"},
@@ -66,7 +66,7 @@ def test_imports_go_one_way(path: Path) -> None:
     room = path.relative_to(SOURCE).parts[0].removesuffix(".py").replace("__main__", "cli")
     imported = rooms_imported(path) - {room}
     if room == "referee":
-        readers = {"attention", "hybrid", "polynomial", "slope", "spec", "transformer"}
+        readers = {"attention", "polynomial", "slope", "spec", "transformer"}
         assert imported <= {"errors", "files", "shown", *readers}
         assert "numpy" not in path.read_text().replace("no NumPy", "")
         return

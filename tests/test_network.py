@@ -14,7 +14,7 @@ from segre.models import architecture
 from segre.network import forward, jacobian, jacobian_rows, layer_starts, slots
 from segre.spec import Network
 from support.architectures import networks, random_gates, random_projections, random_transformers
-from support.hybrids import random_hybrid
+from support.mixed_stacks import random_mixed_stack
 from support.polynomials import random_polynomials
 
 
@@ -25,7 +25,7 @@ def naive_forward(net: Network, weights, X):
             slot.name: weights[slot.range].reshape(slot.shape) for slot in slots(layer, start)
         }
         out = np.zeros((layer.width_out, net.t))
-        for h in range(layer.attention.heads):
+        for h in range(layer.heads):
             K, Q, V = (tensors[name][h] for name in ("W_K", "W_Q", "W_V"))
             if "W_O" in tensors:
                 V = tensors["W_O"][h] @ V
@@ -128,7 +128,7 @@ ROWS = [
     *random_transformers(3, 12),
     *random_projections(3, 4),
     *random_gates(3, 12),
-    *map(random_hybrid, range(12)),
+    *map(random_mixed_stack, range(12)),
     *random_polynomials(3, 4),
 ]
 

@@ -38,8 +38,8 @@ def test_keys_may_have_their_common_names(long: str, short: str) -> None:
 def test_reads_an_inline_spec() -> None:
     net = Network.parse("lightning/d=4,5,6/a=2,3/heads=1,2/dv=none,3/t=7")
     assert (net.score, net.widths, net.t, net.depth) == ("lightning", (4, 5, 6), 7, 2)
-    assert [x.attention.a for x in net.layers] == [2, 3]
-    assert [x.attention.dv for x in net.layers] == [None, 3]
+    assert [x.a for x in net.layers] == [2, 3]
+    assert [x.dv for x in net.layers] == [None, 3]
     assert net.parameters == (2 * 2 * 4 + 5 * 4) + 2 * (2 * 3 * 5 + 3 * (5 + 6))
 
 
@@ -139,7 +139,6 @@ FEATURES = [
     "norm=rms",
     "norm=layer/place=post",
     "mlp=gelu/ff=8",
-    "causal=true",
     "pos=rope",
 ]
 

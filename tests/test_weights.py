@@ -17,7 +17,7 @@ from segre.sequence.attend import attend
 from segre.spec import Network
 from segre.weights import LayerPoint, Weights
 from support.architectures import networks
-from support.random_mechanisms import random_hybrids
+from support.random_mechanisms import random_mixed
 
 
 @given(networks())
@@ -141,7 +141,7 @@ def test_bad_points_are_one_line(tmp_path, text: str) -> None:
 @pytest.mark.parametrize("exact", [False, True])
 def test_random_weights_of_every_mechanism(seed: int, exact: bool, tmp_path: Path) -> None:
     """Also with decays, windows, biases and gates: drawn, written, read and attended with."""
-    (net,) = random_hybrids(seed, 1, 200)
+    (net,) = random_mixed(seed, 1, 200)
     w = Weights.random(net, seed, exact=exact)
     assert w.exact == exact
     for (_, name), slot in tensors(net).items():

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from segre.geometry.recover import recover
     from segre.geometry.samples import samples
     from segre.geometry.strata import classify
-    from segre.hybrid.spec import Hybrid
     from segre.inspect.diagnose import diagnose
     from segre.inspect.trace import trace
     from segre.models import architecture
@@ -52,7 +51,6 @@ if TYPE_CHECKING:
 _HOMES = {
     "Analysis": "segre.analysis.run",
     "Finding": "segre.finding",
-    "Hybrid": "segre.hybrid.spec",
     "Network": "segre.spec",
     "SegreError": "segre.errors",
     "Transformer": "segre.transformer.spec",
@@ -90,7 +88,6 @@ _NAMESPACES = ("checkpoints", "collapse", "sweeps")
 __all__ = [
     "Analysis",
     "Finding",
-    "Hybrid",
     "Network",
     "SegreError",
     "Transformer",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
@@ -102,6 +103,12 @@ class Architecture(Protocol):
         ...
 
 
+def digest_of(document: Mapping[str, Any]) -> str:
+    """SHA-256 of the canonical JSON of a document, in hexadecimal."""
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 class Layered(ABC):
     """Networks that are lists of layers, whose inputs are any matrices."""
 
@@ -135,8 +142,7 @@ class Layered(ABC):
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the canonical JSON document, in hexadecimal."""
-        text = json.dumps(self.document(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
+        return digest_of(self.document())
 
     @abstractmethod
     def document(self) -> dict[str, Any]:

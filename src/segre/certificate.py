@@ -7,32 +7,34 @@ computation, docs/certificate-theorems.md those of certificates that apply a the
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 from flint import nmod_mat
 
-from segre.architectures import Architecture
+from segre.architectures import digest_of
 from segre.errors import SegreError, TooLargeError, UnluckyError, UnsupportedError
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.files import whole_file
 from segre.geometry.at_any_size import why_no_theorem
 from segre.geometry.balls import BallMinor
+from segre.geometry.closed_form import ambient
 from segre.geometry.dimension import Proof, prove, too_large
+from segre.geometry.gauge.stack_mixing import FACTORED
 from segre.geometry.independence import witness_rows
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.point import Point
 from segre.geometry.progress import Progress, quiet
 from segre.geometry.rank import SymmetryRank
-from segre.hybrid.spec import Hybrid
 from segre.models import Source, architecture
 from segre.polynomial.bounds import bound
 from segre.polynomial.spec import Polynomial
+from segre.spec import Network
 from segre.theorems import Application, apply
 from segre.values import quote
 
@@ -40,8 +42,21 @@ FORMAT = "segre-certificate"
 VERSION = 1
 SALTED_VERSION = 2
 THEOREM_VERSION = 3
-HYBRID_VERSION = 4
+MIXED_VERSION = 4
 POLYNOMIAL_VERSION = 5
+KINDS_OF_VERSION_1 = (
+    "between",
+    "unread",
+    "unreached",
+    "silent-scores",
+    "pooled-heads",
+    "query-key",
+    "skew-scores",
+    "value-output",
+    "scale",
+    "mix-heads",
+    "mix-some-heads",
+)
 By = Literal["auto", "exact", "theorem"]
 
 
@@ -87,7 +102,10 @@ def certify(
 
 def certificate_of(proof: Proof) -> dict[str, Any]:
     """A proof as a certificate."""
+    proof = _checkable(proof)
     net = proof.spec
+    version, spec = _form(proof)
+    salted = version in (SALTED_VERSION, MIXED_VERSION)
     if isinstance(proof.minor, BallMinor) and not net.salted:
         raise UnluckyError(
             f"spec {str(net)!r}: certificates of stacks need a minor mod p, and none was proved "
@@ -95,9 +113,9 @@ def certificate_of(proof: Proof) -> dict[str, Any]:
         )
     document = {
         "format": FORMAT,
-        "version": _version(net),
-        "spec": net.document(),
-        "digest": net.digest,
+        "version": version,
+        "spec": spec,
+        "digest": digest_of(spec),
         "claim": {
             "parameters": net.parameters,
             "lower": proof.lower.value,
@@ -106,20 +124,45 @@ def certificate_of(proof: Proof) -> dict[str, Any]:
         },
         "prime": proof.point.field.p,
         "seed": proof.point.field.seed,
-        "lower": _minor(proof),
+        "lower": _minor(proof, salted),
         "independence": _independence(proof),
-        **({"roots": _roots(proof)} if net.salted else {}),
-        "upper": _upper(proof),
+        **({"roots": _roots(proof)} if salted else {}),
+        "upper": _upper(proof, salted),
     }
     return {**document, "checksum": checksum(document)}
 
 
-def _version(net: Architecture) -> int:
-    if isinstance(net, Hybrid):
-        return HYBRID_VERSION
+def _checkable(proof: Proof) -> Proof:
+    """The proof, without symmetries that no version describes; they were counted last."""
+    pieces = () if proof.symmetry is None else proof.symmetry.pieces
+    kept = tuple(piece for piece in pieces if piece.kind != FACTORED)
+    if proof.symmetry is None or len(kept) == len(pieces) or not _by_symmetries(proof):
+        return proof
+    symmetry = replace(proof.symmetry, pieces=kept)
+    assert isinstance(proof.spec, Network)
+    bounds = [symmetry.bound(proof.spec.parameters), ambient(proof.spec)]
+    upper = min((one for one in bounds if one is not None), key=lambda one: one.value)
+    return replace(proof, symmetry=symmetry, upper=upper)
+
+
+def _form(proof: Proof) -> tuple[int, dict[str, Any]]:
+    """The version, and the spec as that version writes it.
+
+    A plain stack has version 1, unless its upper bound uses a symmetry that only version 4 has.
+    """
+    net = proof.spec
     if isinstance(net, Polynomial):
-        return POLYNOMIAL_VERSION
-    return SALTED_VERSION if net.salted else VERSION
+        return POLYNOMIAL_VERSION, net.document()
+    if not isinstance(net, Network):
+        return SALTED_VERSION, net.document()
+    used = proof.symmetry.pieces if proof.symmetry and _by_symmetries(proof) else ()
+    if net.plain and all(piece.kind in KINDS_OF_VERSION_1 for piece in used):
+        return VERSION, net.document()
+    return MIXED_VERSION, net.by_head()
+
+
+def _by_symmetries(proof: Proof) -> bool:
+    return proof.upper.evidence.kind == "symmetries"
 
 
 def certificate_by_theorem(applied: Application) -> dict[str, Any]:
@@ -153,8 +196,7 @@ def certificate_by_theorem(applied: Application) -> dict[str, Any]:
 def checksum(document: Mapping[str, Any]) -> str:
     """SHA-256 of the canonical JSON of a certificate without its checksum."""
     rest = {key: value for key, value in document.items() if key != "checksum"}
-    text = json.dumps(rest, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+    return digest_of(rest)
 
 
 def write_certificate(document: Mapping[str, Any], path: str | Path) -> None:
@@ -171,7 +213,7 @@ def write_certificate(document: Mapping[str, Any], path: str | Path) -> None:
         temporary.write_text(text + "\n", encoding="utf-8")
 
 
-def _minor(proof: Proof) -> dict[str, Any]:
+def _minor(proof: Proof, salted: bool) -> dict[str, Any]:
     point, minor = proof.point, proof.minor
     rows = [list(row) for row in minor.rows]
     if isinstance(minor, BallMinor):
@@ -196,7 +238,7 @@ def _minor(proof: Proof) -> dict[str, Any]:
         "rows": rows,
         "columns": minor.columns,
         "determinant": _determinant(matrix, point.field),
-        **({"salts": _salts(point, sorted(wanted))} if proof.spec.salted else {}),
+        **({"salts": _salts(point, sorted(wanted))} if salted else {}),
     }
 
 
@@ -245,7 +287,7 @@ def _roots(proof: Proof) -> list[dict[str, Any]] | None:
     ]
 
 
-def _upper(proof: Proof) -> dict[str, Any]:
+def _upper(proof: Proof, salted: bool) -> dict[str, Any]:
     kind = proof.upper.evidence.kind
     if kind == "contexts":
         return {"kind": kind, **proof.upper.evidence.data}
@@ -258,7 +300,7 @@ def _upper(proof: Proof) -> dict[str, Any]:
         return {"kind": "inequalities", "steps": bound(proof.spec).steps}
     if kind != "symmetries" or proof.symmetry is None:
         return {"kind": kind}
-    if proof.spec.salted:
+    if salted:
         return _symmetries(proof.point, proof.symmetry)
     return {
         "kind": kind,

@@ -1,18 +1,15 @@
 """The forward map, written once over a field, and its Jacobian by the chain rule.
 
-Tokens are the columns of X. One layer is
-
-    X  ->  sum_h  W_O^h W_V^h X . pattern(W_K^h X, W_Q^h X)
-
-(no W_O when the value map is not factored). Weights are one vector, laid out layer by layer
-as W_K, W_Q, W_V, W_O, each of shape (heads, rows, columns) in row-major order.
+Tokens are the columns of X. What a stage computes is in the room of its kind of network (`stack`,
+`transformer`, `polynomial`). Weights are one vector, laid out stage by stage; of a plain stack,
+layer by layer as W_K, W_Q, W_V, W_O, each of shape (heads, rows, columns) in row-major order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial, singledispatch
+from functools import singledispatch
 from itertools import accumulate
 from math import prod
 from typing import Generic
@@ -20,18 +17,17 @@ from typing import Generic
 import numpy as np
 
 from segre.architectures import Architecture
-from segre.attention import mechanism
-from segre.attention.pattern import pattern
+from segre.attention.layer import Layer
 from segre.fields.dual import Dual, DualArray
 from segre.fields.interface import Array, ArrayField, E, Field
 from segre.fields.reverse import Reverse, Traced
-from segre.hybrid.spec import Hybrid
-from segre.hybrid.stages import stages as hybrid_stages
-from segre.hybrid.stages import tensors as hybrid_tensors
 from segre.polynomial.spec import Polynomial
 from segre.polynomial.stages import stages as polynomial_stages
 from segre.polynomial.stages import tensors as polynomial_tensors
-from segre.spec import Layer, Network
+from segre.spec import Network
+from segre.stack.stages import slots
+from segre.stack.stages import stages as stack_stages
+from segre.stack.stages import tensors as stack_tensors
 from segre.stage import Slot, Stage
 from segre.transformer.spec import Transformer
 from segre.transformer.stages import stages as transformer_stages
@@ -40,30 +36,12 @@ from segre.transformer.tensors import tensors as transformer_tensors
 
 @dataclass(frozen=True, slots=True)
 class LayerWeights(Generic[E]):
-    """The weights of one layer; axes (..., heads, rows, columns)."""
+    """The weights of one layer of a plain stack; axes (..., heads, rows, columns)."""
 
     W_K: E
     W_Q: E
     W_V: E
     W_O: E | None = None
-
-
-def slots(layer: Layer, start: int = 0) -> list[Slot]:
-    """The weight tensors of a layer whose first weight has index `start`."""
-    head = layer.attention
-    inner = layer.width_out if head.dv is None else head.dv
-    shapes = {
-        "W_K": (head.heads, head.a, layer.width_in),
-        "W_Q": (head.heads, head.a, layer.width_in),
-        "W_V": (head.heads, inner, layer.width_in),
-    }
-    if head.dv is not None:
-        shapes["W_O"] = (head.heads, layer.width_out, head.dv)
-    starts = accumulate((prod(shape) for shape in shapes.values()), initial=start)
-    return [
-        Slot(name, first, shape)
-        for (name, shape), first in zip(shapes.items(), starts, strict=False)
-    ]
 
 
 def layer_starts(spec: Network) -> list[int]:
@@ -81,18 +59,6 @@ def unflatten(layer: Layer, vector: Array) -> LayerWeights[Array]:
     )
 
 
-def apply_layer(field: Field[E], layer: Layer, weights: LayerWeights[E], X: E) -> E:
-    """One layer on tokens of shape (..., 1, width, t): the axis of length one is for heads."""
-    keys = field.matmul(weights.W_K, X)
-    queries = field.matmul(weights.W_Q, X)
-    scores = field.matmul(field.transpose(keys), queries)
-    mixed = field.matmul(X, pattern(field, mechanism(layer.attention.score), scores))
-    out = field.matmul(weights.W_V, mixed)
-    if weights.W_O is not None:
-        out = field.matmul(weights.W_O, out)
-    return out if layer.attention.heads == 1 else field.sum(out, axis=-3)
-
-
 @singledispatch
 def stages(spec: Architecture) -> tuple[Stage, ...]:
     """The network as a sequence of stages: one for each layer of a stack."""
@@ -100,22 +66,8 @@ def stages(spec: Architecture) -> tuple[Stage, ...]:
 
 
 stages.register(Transformer, transformer_stages)
-stages.register(Hybrid, hybrid_stages)
+stages.register(Network, stack_stages)
 stages.register(Polynomial, polynomial_stages)
-
-
-@stages.register(Network)
-@lru_cache(maxsize=64)
-def _stack_stages(spec: Network) -> tuple[Stage, ...]:
-    starts = layer_starts(spec)
-    return tuple(
-        Stage(
-            f"layer {number}",
-            {slot.name: slot for slot in slots(layer, start)},
-            partial(_apply_named, layer=layer),
-        )
-        for number, (layer, start) in enumerate(zip(spec.layers, starts, strict=True), 1)
-    )
 
 
 @singledispatch
@@ -125,19 +77,8 @@ def tensors(spec: Architecture) -> dict[tuple[str, str], Slot]:
 
 
 tensors.register(Transformer, transformer_tensors)
-tensors.register(Hybrid, hybrid_tensors)
+tensors.register(Network, stack_tensors)
 tensors.register(Polynomial, polynomial_tensors)
-
-
-@tensors.register(Network)
-@lru_cache(maxsize=64)
-def _stack_tensors(spec: Network) -> dict[tuple[str, str], Slot]:
-    parts = enumerate(_stack_stages(spec), 1)
-    return {(str(n), name): slot for n, stage in parts for name, slot in stage.slots.items()}
-
-
-def _apply_named(field: Field[E], weights: Mapping[str, E], X: E, *, layer: Layer) -> E:
-    return apply_layer(field, layer, LayerWeights(**weights), X)
 
 
 def with_head_axes(spec: Architecture, X: Array) -> Array:

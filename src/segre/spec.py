@@ -2,13 +2,16 @@
 
 A `Network` is frozen and validated, holds no arrays, and has a digest, so that a result can name
 exactly the architecture it is about. It is read from an inline string, a TOML or JSON file, or a
-mapping; all four have the same keys.
+mapping; all four have the same keys. Every head has its own mechanism. Where all heads are plain
+softmax or all plain lightning (`plain`), more is known: closed forms, normal forms, recovery.
 
 >>> net = Network.parse("softmax/d=6,6/a=2/heads=3/t=3")
->>> net.depth, net.layers[0].attention.heads, net.parameters
+>>> net.depth, net.layers[0].heads, net.parameters
 (1, 3, 180)
 >>> str(net)
 'softmax/d=6,6/a=2/heads=3/t=3'
+>>> str(Network.parse("softmax/d=4,4/a=2/window=1/gate=head/t=5"))
+'mix/d=4,4/a=2/heads=softmax:window=1:gate=head/t=5'
 """
 
 from __future__ import annotations
@@ -21,12 +24,14 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from segre.architectures import Layered
-from segre.attention import PLAIN as NAMES
-from segre.attention import mechanism
-from segre.attention.mechanism import Mechanism
-from segre.errors import SpecError
+from segre.attention import NAMES
+from segre.attention.layer import Group, Layer, regrouped
+from segre.attention.mechanism import NAMED, OPTIONS, Mechanism
+from segre.attention.reading import MOST_HEADS, SLOPES, heads_of, with_options
+from segre.errors import SpecError, UnsupportedError
 from segre.files import is_standard_input
 from segre.values import (
+    LARGEST,
     choice,
     optional,
     quote,
@@ -43,48 +48,21 @@ OF_TRANSFORMERS = (
     "; for residuals, norms, MLPs and positions use a spec that begins with transformer/"
 )
 DEEPEST = 10_000
+MIX = "mix"  # the kind of specs that name the mechanism of every head
+KINDS = (*NAMES, MIX)
+KEYS = ("d", "layers", "a", "heads", "dv", *OPTIONS, "t")
 
 
-@dataclass(frozen=True, slots=True)
-class Attention:
-    """Heads of X -> V X score(X^T K^T Q X), summed; K and Q are a x d, V is d' x d.
-
-    With `dv`, the value map of a head is the product W_O W_V through dv dimensions.
-    """
-
-    score: str  # the name of its mechanism
-    heads: int
-    a: int
-    dv: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Layer:
-    """One layer from tokens of width `width_in` to tokens of width `width_out`."""
-
-    width_in: int
-    width_out: int
-    attention: Attention
-
-    @property
-    def parameters(self) -> int:
-        """Number of entries of W_K, W_Q, W_V (and W_O) over all heads."""
-        head = self.attention
-        value = (
-            self.width_out * self.width_in
-            if head.dv is None
-            else head.dv * (self.width_in + self.width_out)
-        )
-        return head.heads * (2 * head.a * self.width_in + value)
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Network(Layered):
-    """A stack of layers on t tokens.
+    """A stack of layers on t tokens, with a mechanism for every head.
 
     >>> net = Network.parse("lightning/d=4,3,2/a=2/t=5")
-    >>> net.widths, net.parameters, str(net)
-    ((4, 3, 2), 46, 'lightning/d=4,3,2/a=2/t=5')
+    >>> net.widths, net.parameters, net
+    ((4, 3, 2), 46, Network.parse('lightning/d=4,3,2/a=2/t=5'))
+    >>> net = Network.parse("mix/d=3,3,3/a=2/heads=lightning,softmax/t=3")
+    >>> net.parameters, net.plain
+    (42, False)
     """
 
     layers: tuple[Layer, ...]
@@ -92,45 +70,98 @@ class Network(Layered):
 
     residual: ClassVar[bool] = False
     head_axes: ClassVar[int] = 1
-    piecewise: ClassVar[bool] = False
-    salted: ClassVar[bool] = False  # there are no square roots
+    piecewise_units: ClassVar[bool] = False
+    roots_after_mixing: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
+        if not self.layers:
+            raise SpecError("a stack needs at least one layer")
         for before, after in zip(self.layers, self.layers[1:], strict=False):
             if before.width_out != after.width_in:
                 raise SpecError(
                     f"the widths of consecutive layers differ: {before.width_out} after one "
                     f"layer, {after.width_in} before the next; make them equal"
                 )
-        if len({layer.attention.score for layer in self.layers}) != 1:
-            raise SpecError(
-                "a network needs at least one layer, and the same kind of score in all layers"
-            )
+        for layer in self.layers:
+            for group in layer.groups:
+                group.mechanism.require_sizes(layer.a, self.t)
 
-    @property
-    def score(self) -> str:
-        """The name of the attention mechanism of every layer."""
-        return self.layers[0].attention.score
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.layers, self.t))
+
+    @cached_property
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """The mechanisms that occur, each once."""
+        every = (group.mechanism for layer in self.layers for group in layer.groups)
+        return tuple(dict.fromkeys(every))
 
     @property
     def mechanism(self) -> Mechanism:
-        """The attention mechanism of every layer."""
-        return mechanism(self.score)
+        """The first mechanism; the only one, if the stack is plain."""
+        return self.mechanisms[0]
+
+    @cached_property
+    def plain(self) -> bool:
+        """Whether all heads are plain softmax, or all are plain lightning."""
+        return len(self.mechanisms) == 1 and self.mechanism.plain
+
+    def require_plain(self) -> Network:
+        """The stack itself, if it is plain; otherwise it is refused."""
+        if not self.plain:
+            raise UnsupportedError(
+                f"spec {quote(str(self))}: its heads have mechanisms with options; allowed here: "
+                "plain softmax or lightning (segre.attend takes all weights)"
+            )
+        return self
+
+    @property
+    def score(self) -> str:
+        """The name of the attention mechanism of a plain stack."""
+        return self.mechanism.name
 
     @property
     def heads_by_layer(self) -> list[int]:
         """How many heads each layer has."""
-        return [layer.attention.heads for layer in self.layers]
+        return [layer.heads for layer in self.layers]
 
-    @property
+    @cached_property
     def exponentials(self) -> bool:
         """Whether it computes any transcendental function."""
-        return self.mechanism.exponentials
+        return any(one.exponentials for one in self.mechanisms)
+
+    @cached_property
+    def roots(self) -> bool:
+        """Whether it takes square roots."""
+        return any(one.roots for one in self.mechanisms)
+
+    @cached_property
+    def piecewise(self) -> bool:
+        """Whether the function is piecewise."""
+        return any(one.piecewise for one in self.mechanisms)
+
+    @property
+    def salted(self) -> bool:
+        """Whether points mod p have salts; plain stacks have no square roots."""
+        return not self.plain
+
+    @property
+    def salts_mix(self) -> bool:
+        """Whether values drawn for one token in a layer affect other tokens in the same layer."""
+        return any(one.feature != "none" or one.normalise == "both" for one in self.mechanisms)
+
+    @property
+    def first_token_alone(self) -> bool:
+        """Whether nothing is drawn for the first token, which sees only itself."""
+        return all(one.causal and one.gate == "none" for one in self.mechanisms)
 
     @property
     def has_closed_form(self) -> bool:
         """Whether the dimension is a known formula in the sizes: if layers have a single head."""
-        return self.one_headed and self.mechanism.closed_form
+        return self.plain and self.one_headed
 
     @property
     def output_shape(self) -> tuple[int, int]:
@@ -140,7 +171,7 @@ class Network(Layered):
     @property
     def one_headed(self) -> bool:
         """Whether every layer has a single head with an unfactored value map."""
-        return all(x.attention.heads == 1 and x.attention.dv is None for x in self.layers)
+        return all(layer.heads == 1 and layer.dv is None for layer in self.layers)
 
     @cached_property
     def parameters(self) -> int:
@@ -153,29 +184,34 @@ class Network(Layered):
         This is the inverse of `from_mapping`. Adding a key in a later version changes no older
         digest.
         """
-        columns: dict[str, list[Any]] = {
-            "a": [x.attention.a for x in self.layers],
-            "heads": [x.attention.heads for x in self.layers],
-            "dv": [x.attention.dv for x in self.layers],
+        return self._columns(self.score, self.heads_by_layer) if self.plain else self.by_head()
+
+    def by_head(self) -> dict[str, Any]:
+        """The mapping that names the mechanism of every head, also of a plain stack."""
+        return self._columns(MIX, [layer.text for layer in self.layers])
+
+    def _columns(self, kind: str, heads: list[Any]) -> dict[str, Any]:
+        columns = {
+            "a": [layer.a for layer in self.layers],
+            "heads": heads,
+            "dv": [layer.dv for layer in self.layers],
         }
         given = {k: v for k, v in columns.items() if any(x != _DEFAULTS[k] for x in v)}
-        return {
-            "version": VERSION,
-            "kind": self.score,
-            "d": list(self.widths),
-            **given,
-            "t": self.t,
-        }
+        return {"version": VERSION, "kind": kind, "d": list(self.widths), **given, "t": self.t}
 
     def __str__(self) -> str:
         """The shortest inline string that reads back as this network."""
         document = self.document()
-        parts = [self.score, "d=" + ",".join(map(str, self.widths))]
+        parts = [document["kind"], "d=" + ",".join(map(str, self.widths))]
         for key in (key for key in _DEFAULTS if key in document):
             values = document[key]
             values = values[:1] if len(set(values)) == 1 else values
             parts.append(f"{key}=" + ",".join(show(value) for value in values))
         return "/".join([*parts, f"t={self.t}"])
+
+    def __repr__(self) -> str:
+        """How it is read from its inline string."""
+        return f"Network.parse({str(self)!r})"
 
     @classmethod
     def parse(cls, source: str | Path | Mapping[str, Any] | Network) -> Network:
@@ -192,20 +228,20 @@ class Network(Layered):
             return cls.from_mapping(source)
         text = str(source)
         head = text.split("/", 1)[0]
-        if isinstance(source, str) and head in NAMES:
+        if isinstance(source, str) and head in KINDS:
             return cls.from_inline(text)
         path = Path(text)
         if path.suffix in {".toml", ".json"} or is_standard_input(text):
             return cls.from_mapping(read_file(path), quoted=text)
         raise SpecError(
             f"spec {quote(text)} is neither an inline spec nor a .toml or .json file; inline "
-            f"specs begin with {' or '.join(NAMES)}, for example lightning/d=4,4,4/a=2,2/t=3"
+            f"specs begin with {', '.join(NAMES)} or {MIX}, for example lightning/d=4,4,4/a=2,2/t=3"
         )
 
     @classmethod
     def from_inline(cls, text: str) -> Network:
         """Read a network from an inline string that is not the name of a file."""
-        return cls.from_mapping(read_inline(text, _KEYS), quoted=text)
+        return cls.from_mapping(read_inline(text, KEYS), quoted=text)
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, Any], quoted: str | None = None) -> Network:
@@ -217,36 +253,42 @@ class Network(Layered):
             raise SpecError(f"spec {quote(name)}: {error}") from None
 
 
-_DEFAULTS: dict[str, Any] = {
-    "a": None,
-    "heads": 1,
-    "dv": None,
-}
-_KEYS = ("d", "layers", *_DEFAULTS, "t")
+_DEFAULTS: dict[str, Any] = {"a": None, "heads": 1, "dv": None}
 
 
 def _build(given: Mapping[str, Any]) -> Network:
-    require_keys(given, _KEYS, VERSION, OF_TRANSFORMERS)
-    score = choice("kind", given.get("kind"), NAMES)
+    require_keys(given, KEYS, VERSION, OF_TRANSFORMERS)
+    kind = choice("kind", given.get("kind"), KINDS)
     widths = widths_of(given)
     depth = len(widths) - 1
-
     if "a" not in given:
         raise SpecError("a is missing; give the head rank, for example a=2")
     columns = {key: layerwise(key, given.get(key, _DEFAULTS[key]), depth) for key in _DEFAULTS}
+    options = {key: layerwise(key, given[key], depth) for key in OPTIONS if key in given}
+    if kind == MIX and not any(isinstance(one, str) for one in columns["heads"]):
+        raise SpecError("heads: mechanisms are missing; for example heads=softmax*2+lightning")
     layers = []
     for i in range(depth):
-        value = {key: column[i] for key, column in columns.items()}
-        attention = Attention(
-            score=score,
-            heads=whole("heads", value["heads"]),
-            a=whole("a", value["a"]),
-            dv=optional("dv", value["dv"]),
-        )
-        layers.append(Layer(widths[i], widths[i + 1], attention))
+        own = {key: values[i] for key, values in options.items()}
+        heads, a, dv = (columns[key][i] for key in ("heads", "a", "dv"))
+        groups = _groups(NAMED.get(kind, NAMED["softmax"]), own, heads)
+        layers.append(Layer(widths[i], widths[i + 1], groups, whole("a", a), optional("dv", dv)))
     if "t" not in given:
         raise SpecError("t is missing; give the number of tokens, for example t=3")
     return Network(tuple(layers), whole("t", given["t"]))
+
+
+def _groups(base: Mechanism, options: Mapping[str, Any], heads: Any) -> tuple[Group, ...]:
+    """The heads of a layer: mechanisms that are named, or a number of heads with options."""
+    if options and isinstance(heads, str):
+        raise SpecError(
+            f"{', '.join(options)} cannot be combined with heads that name mechanisms; write "
+            f"softmax:{next(iter(options))}=... for the heads that have it"
+        )
+    base = with_options(base, options)
+    if isinstance(heads, str) or base.decay == SLOPES:
+        return regrouped(heads_of("heads", heads, base))
+    return (Group(base, whole("heads", heads, LARGEST if base.plain else MOST_HEADS)),)
 
 
 def layerwise(key: str, value: Any, depth: int) -> list[Any]:

@@ -14,7 +14,6 @@ from segre.attention.mechanism import STEPS, Mechanism
 from segre.attention.pattern import mixing, unit_size
 from segre.errors import SegreError, SpecError
 from segre.fields.real import Real
-from segre.hybrid.spec import Hybrid
 from segre.network import forward
 from segre.referee.hybrid.document import _STEPS, _spec
 from segre.referee.hybrid.forward import record
@@ -23,6 +22,7 @@ from segre.referee.rejection import RejectionError
 from segre.referee.transformers.balls import Balls
 from segre.sequence.forms import methods
 from segre.sequence.mix import mix
+from segre.spec import Network
 
 T, A = 5, 3
 
@@ -44,8 +44,8 @@ def every() -> list[Mechanism]:
 EVERY = every()
 
 
-def spec_of(one: Mechanism) -> Hybrid:
-    return Hybrid.parse(f"mix/d={A},2/a={A}/heads={one.text}*2/t={T}")
+def spec_of(one: Mechanism) -> Network:
+    return Network.parse(f"mix/d={A},2/a={A}/heads={one.text}*2/t={T}")
 
 
 def test_there_are_all_values() -> None:
@@ -124,6 +124,6 @@ def test_the_referee_refuses_what_it_does_not_describe(
 ) -> None:
     spec = spec_of(Mechanism(window=2))
     object.__setattr__(spec.mechanisms[0], step, "new")
-    monkeypatch.setattr(Hybrid, "parse", lambda *_: spec)
+    monkeypatch.setattr(Network, "parse", lambda *_: spec)
     with pytest.raises(RejectionError, match="not known to the referee"):
         _spec({"kind": "mix", "heads": ["softmax"]})

@@ -49,7 +49,7 @@ def test_balanced_turned_and_moved_heads_write_the_same(text: str) -> None:
             assert np.allclose(met @ met.swapaxes(-1, -2), gram)
         unbalance(spec, w, gauge)
         assert np.allclose(written(spec, w, X), before, rtol=1e-9, atol=1e-9)
-        RandomMove(spec, seed, lambda tensor: w[tensor[1]]).part("1", w)
+        RandomMove(spec, seed, lambda tensor, w=w: w[tensor[1]]).part("1", w)
         balance(spec, w)
         moved = [np.abs(x) for x in (planes(spec, queries(w)), planes(spec, keys(w)))]
         assert np.allclose(*(np.sqrt((x**2).sum(axis=(1, 3))) for x in moved))

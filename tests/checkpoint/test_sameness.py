@@ -98,7 +98,7 @@ def test_copies_are_recognised_and_changes_are_found(model: Path, tmp_path: Path
         assert found.worst is not None
         if applied is not change:
             place = f"layer 1{place.removeprefix('layer ')[1:]}"
-        # a changed row reads the shift of a moved stream too, which the normal form puts in its bias
+        # a changed row reads a shift of the stream too, which the normal form puts in its bias
         biases = place.replace("MLP unit", "b_up")
         assert found.worst.title.startswith((place, biases))
         difference, rounding = found.worst.most

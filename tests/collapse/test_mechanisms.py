@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from tests.support.hybrids import random_hybrid
+from tests.support.mixed_stacks import random_mixed_stack
 
 from segre.collapse.commands import measure
 from segre.collapse.mechanisms import expected_order, mechanism_study
 from segre.errors import UnsupportedError
-from segre.hybrid.spec import Hybrid
 from segre.models import architecture
+from segre.spec import Network
 
 TABLE = {
     "softmax:bias=query": 3,
@@ -50,8 +50,8 @@ def test_the_exponent_of_one_layer(text: str) -> None:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_what_traits_say_is_what_is_measured(seed: int) -> None:
-    spec = random_hybrid(seed)
-    spec = Hybrid(spec.layers[:1], spec.t)
+    spec = random_mixed_stack(seed)
+    spec = Network(spec.layers[:1], spec.t)
     expected = expected_order(spec.layers[0], spec.t)
     if expected is None:
         with pytest.raises(UnsupportedError, match="all tokens are equal"):
@@ -64,7 +64,7 @@ def test_what_traits_say_is_what_is_measured(seed: int) -> None:
 def test_softmax_is_as_the_other_way_says() -> None:
     """Plain softmax, in balls here and with mean and residual apart there."""
     plain = "softmax/d=6,6,6,6/a=3/t=4"
-    here = mechanism_study(Hybrid.parse(architecture(plain).document()), seed=3, inputs=2)
+    here = mechanism_study(Network.parse(architecture(plain).document()), seed=3, inputs=2)
     there = measure(plain, seed=3, inputs=2).found
     assert np.allclose(here.relative, there.own.relative, atol=1e-5)
 

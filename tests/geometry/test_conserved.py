@@ -60,7 +60,7 @@ def value(law: Conserved, field, spec: Network, vector):
 
 
 def linear(law: Conserved, spec: Network) -> bool:
-    pooled = law.kind == "pooled-heads" and spec.layers[law.layer - 1].attention.dv is None
+    pooled = law.kind == "pooled-heads" and spec.layers[law.layer - 1].dv is None
     return pooled or law.kind == "silent-scores"
 
 

@@ -1,7 +1,5 @@
 """Symmetries as finite transformations of real weights, and as generators mod p."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -43,7 +41,7 @@ def move(net: Network, weights, rng):
     weights = weights.copy()
     layers = tensors(net, weights)
     for i, (layer, w) in enumerate(zip(net.layers, layers, strict=True)):
-        head = layer.attention
+        head = layer
         last = w.get("W_O", w["W_V"])
         for h in range(head.heads):
             G = regular(rng, head.a)
@@ -122,9 +120,9 @@ def test_a_broken_symmetry_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel check is real: a wrong sign in a generator makes it fail."""
     original = stack._scale
 
-    def wrong(spec, i, h):
-        piece = original(spec, i, h)
-        return replace(piece, build=lambda w: abs(piece.build(w)))
+    def wrong(own, **sides):
+        for change in original(own, **sides):
+            yield {name: abs(tangent) for name, tangent in change.items()}
 
     monkeypatch.setattr(stack, "_scale", wrong)
     with pytest.raises(AssertionError, match="changes the function"):
@@ -140,7 +138,7 @@ def test_a_broken_symmetry_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
         ("lightning/d=4,4/a=2/t=3", {"query-key": 4, "scale": 1}),
         ("lightning/d=4,4/a=2/t=1", {"query-key": 4, "scale": 1, "skew part": 2}),
         ("lightning/d=2,2/a=2/heads=2/t=3", {"query-key": 8, "scale": 2, "mixing of heads": 2}),
-        ("softmax/d=2,2/a=1/heads=2/t=1", {"scores of a single": 8, "only the sum": 4}),
+        ("softmax/d=2,2/a=1/heads=2/t=1", {"scores without effect": 8, "only the sum": 4}),
         # 3 forms vanish on the image, for each of 2 + 2 + 5 rows; GL(5) acts on the image alone
         ("softmax/d=2,5,5/a=2/t=3", {"query-key": 8, "no token reaches": 27, "token basis": 10}),
         # 6 of 9 dimensions are unread: 6 x 12 directions, of which GL(9) has 6 x 9 already

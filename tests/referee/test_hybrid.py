@@ -13,11 +13,11 @@ from bench.referee import hostile
 
 from segre.certificate import certify, write_certificate
 from segre.errors import SpecError, TooLargeError
-from segre.hybrid.spec import Hybrid
 from segre.referee import verify
 from segre.referee.claims import sha256
 from segre.referee.hybrid.weights import Layout, parameter_count
 from segre.referee.meter import Meter
+from segre.spec import Network
 from support.certificates import (
     certificate,
     holds,
@@ -27,7 +27,7 @@ from support.certificates import (
     refused_at_once,
     replaced,
 )
-from support.random_mechanisms import random_hybrids
+from support.random_mechanisms import random_mixed
 
 ONE_LAYER = [
     "softmax:causal",
@@ -110,7 +110,7 @@ def test_stacks(spec: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_random_stacks(seed: int) -> None:
-    for net in random_hybrids(seed, 15, most=24):
+    for net in random_mixed(seed, 15, most=24):
         document = certify(str(net))
         assert document["version"] == 4
         assert document["claim"]["parameters"] == parameter_count(net) == Layout(net).parameters
@@ -227,7 +227,7 @@ def test_ranks_are_recounted(spec: str, step: int) -> None:
 def true(document: dict[str, Any]) -> None:
     """A real point can be regular for another stack too; then it proves the truth."""
     assert document["lower"]["kind"] == "ball-minor"
-    own, claim = certificate(str(Hybrid.parse(document["spec"])))["claim"], document["claim"]
+    own, claim = certificate(str(Network.parse(document["spec"])))["claim"], document["claim"]
     assert own["upper"] == claim["upper"]
     assert own["lower"] >= claim["lower"]
 
@@ -275,7 +275,7 @@ def test_another_mechanism_under_the_same_proof(first: str, second: str) -> None
     """It is refused, unless what it claims of the other stack is true."""
     for one, other in ((first, second), (second, first)):
         document = certificate(f"mix/d=3,2/a=3/heads={one}/t=3")
-        net = Hybrid.parse(f"mix/d=3,2/a=3/heads={other}/t=3")
+        net = Network.parse(f"mix/d=3,2/a=3/heads={other}/t=3")
         document["spec"], document["digest"] = net.document(), net.digest
         claim = document["claim"]
         claim["parameters"] = net.parameters
@@ -339,7 +339,7 @@ def test_another_spec_under_the_same_proof(spec: str, change: dict[str, Any]) ->
     claim = document["claim"]
     if len(str(change)) < 100:
         with contextlib.suppress(SpecError):
-            claim["parameters"] = parameter_count(Hybrid.parse(changed))
+            claim["parameters"] = parameter_count(Network.parse(changed))
     claim["upper"] = claim["parameters"] - document["upper"]["rank"]
     claim["status"] = "proved" if claim["upper"] == claim["lower"] else "lower-bound"
     meter = Meter()

@@ -76,7 +76,7 @@ def forward(net: Network, weights: list[Dual], X: Table, exp: Callable[[int], in
         return [[[next(rest) for _ in range(columns)] for _ in range(rows)] for _ in range(heads)]
 
     for layer in net.layers:
-        head = layer.attention
+        head = layer
         K = tensor(head.heads, head.a, layer.width_in)
         Q = tensor(head.heads, head.a, layer.width_in)
         if head.dv is None:

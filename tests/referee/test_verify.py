@@ -363,8 +363,8 @@ def test_a_mapping_that_holds_itself() -> None:
 
 
 def test_the_referee_uses_no_code_of_the_prover() -> None:
-    data = ("hybrid.layer", "attention.mechanism", "slope")
-    readers = ("spec", "transformer.spec", "hybrid.spec", "polynomial.spec", *data)
+    data = ("attention.layer", "attention.mechanism", "slope")
+    readers = ("spec", "transformer.spec", "polynomial.spec", *data)
     allowed = tuple(f"segre.{x}" for x in ("referee", "errors", "files", "shown", *readers))
     folder = Path(verify.__code__.co_filename).parent
     for path in folder.rglob("*.py"):

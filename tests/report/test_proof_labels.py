@@ -32,7 +32,7 @@ from segre.sweep.run import run
 from segre.sweep.status import standing
 from segre.theorems import THEOREMS, apply
 from support.architectures import random_stacks
-from support.hybrids import random_hybrid
+from support.mixed_stacks import random_mixed_stack
 from support.polynomials import random_polynomials
 from support.terminal import run as command
 from support.theorem_documents import random_designs
@@ -69,7 +69,7 @@ def tiny(seed: int, count: int) -> Iterator[Architecture]:
 
 def small() -> list[Architecture]:
     """Designs of every kind that are small enough to compute."""
-    hybrids = [random_hybrid(seed, 40) for seed in range(6)]
+    hybrids = [random_mixed_stack(seed, 40) for seed in range(6)]
     return [*random_stacks(23, 8), *random_polynomials(5, 8), *hybrids, *tiny(1, 6)]
 
 

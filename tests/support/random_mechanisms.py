@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 
 from segre.errors import SpecError
-from segre.hybrid.spec import Hybrid, plain
+from segre.spec import Network
 
 NAMES = ("softmax", "lightning", "linear", "fast", "double", "gapless")
 FEATURES = ("none", "square", "exp", "silu", "relu", "elu1")
@@ -62,7 +62,7 @@ def stack(chance: random.Random) -> str:
     return f"mix/{sizes}/heads={','.join(heads)}{inner}/t={t}"
 
 
-def writes_zeros(net: Hybrid) -> bool:
+def writes_zeros(net: Network) -> bool:
     """Whether a layer before the last writes only zeros, which no other layer can divide."""
     return any(
         all(g.mechanism.normalise == "centred" and g.mechanism.keys(net.t) == 1 for g in one.groups)
@@ -70,14 +70,14 @@ def writes_zeros(net: Hybrid) -> bool:
     )
 
 
-def random_hybrids(seed: int, count: int, most: int) -> Iterator[Hybrid]:
+def random_mixed(seed: int, count: int, most: int) -> Iterator[Network]:
     """So many stacks of at most so many parameters, none of them plain."""
     chance = random.Random(seed)
     while count:
         try:
-            net = Hybrid.parse(stack(chance))
+            net = Network.parse(stack(chance))
         except SpecError:
             continue
-        if net.parameters <= most and plain(net) is None and not writes_zeros(net):
+        if net.parameters <= most and not net.plain and not writes_zeros(net):
             count -= 1
             yield net

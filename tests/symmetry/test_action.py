@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-
 from bench.random_specs import random_core, random_design, random_transformer
+
 from segre.errors import SegreError
 from segre.fields import Real
 from segre.geometry.real_point import RealPoint

@@ -10,7 +10,6 @@ from segre.analysis.part import Answer, percent
 from segre.analysis.pieces import parameters_by_piece, where_most_are
 from segre.analysis.workbench import Workbench
 from segre.architectures import Architecture
-from segre.hybrid.spec import Hybrid
 from segre.polynomial.spec import Polynomial
 from segre.spec import Network
 from segre.transformer.by_layer import Base, every
@@ -91,13 +90,10 @@ def _stack_described(spec: Network) -> str:
     some = f"{fewest} to {most}" if fewest < most else f"{most}"
     of_heads = f" of {some} heads" if most > 1 else ""
     layers = counted(spec.depth, "layer")
-    return f"A stack of {layers} of {spec.score} attention{of_heads} on {counted(spec.t, 'token')}"
-
-
-@_described.register(Hybrid)
-def _hybrid_described(spec: Hybrid) -> str:
+    if spec.plain:
+        tokens = counted(spec.t, "token")
+        return f"A stack of {layers} of {spec.score} attention{of_heads} on {tokens}"
     kinds = ", ".join(one.text for one in spec.mechanisms)
-    layers = counted(spec.depth, "layer")
     return f"A stack of {layers} of attention on {counted(spec.t, 'token')}; heads: {kinds}"
 
 
@@ -132,21 +128,14 @@ def choices(spec: Architecture) -> Iterator[Row]:
 @choices.register(Network)
 def _of_stack(spec: Network) -> Iterator[Row]:
     remark = {"lightning": "scores as they are, a polynomial", "softmax": "normed over keys"}
-    yield "attention", spec.score, remark[spec.score]
+    if spec.plain:
+        yield "attention", spec.score, remark[spec.score]
     yield "layers", spec.depth, "no skips, norms or MLPs"
     yield "widths", " to ".join(str(width) for width in spec.widths), ""
-    heads = [layer.attention for layer in spec.layers]
-    yield "heads", _listed([head.heads for head in heads]), "of a layer"
-    yield "head rank a", _listed([head.a for head in heads]), "of queries and keys"
-    yield "tokens", spec.t, ""
-
-
-@choices.register(Hybrid)
-def _of_hybrid(spec: Hybrid) -> Iterator[Row]:
-    yield "layers", spec.depth, "no skips, norms or MLPs"
-    yield "widths", " to ".join(str(width) for width in spec.widths), ""
-    for number, written in enumerate(spec.document()["heads"], 1):
-        yield f"heads of layer {number}", spec.layers[number - 1].heads, written
+    if spec.plain:
+        yield "heads", _listed(spec.heads_by_layer), "of a layer"
+    for number, layer in enumerate(() if spec.plain else spec.layers, 1):
+        yield f"heads of layer {number}", layer.heads, layer.text
     yield "head rank a", _listed([layer.a for layer in spec.layers]), "of queries and keys"
     yield "tokens", spec.t, ""
 

@@ -24,7 +24,6 @@ from segre.geometry.dimension import dimension
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.progress import Progress, quiet
 from segre.geometry.redundancy import asked_for
-from segre.hybrid.spec import Hybrid
 from segre.models import Source, called, with_attention
 from segre.sequence.cost import Costs, cost
 from segre.shown import Tabular
@@ -154,16 +153,15 @@ def exponents(spec: Architecture) -> tuple[int | None, ...] | None:
 
     Of a transformer None: skips, norms, positions and MLPs change the rule.
     """
-    stack = Hybrid.parse(spec.document()) if isinstance(spec, Network) else spec
-    if not isinstance(stack, Hybrid):
+    if not isinstance(spec, Network):
         return None
-    return tuple(expected_order(layer, stack.t) for layer in stack.layers)
+    return tuple(expected_order(layer, spec.t) for layer in spec.layers)
 
 
 def mechanisms_of(spec: Architecture) -> tuple[Mechanism, ...]:
     """All mechanisms of a design, each once."""
-    assert isinstance(spec, Network | Hybrid | Transformer)
-    return (spec.mechanism,) if isinstance(spec, Network) else spec.mechanisms
+    assert isinstance(spec, Network | Transformer)
+    return spec.mechanisms
 
 
 def group_of(name: str) -> str:

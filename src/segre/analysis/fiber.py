@@ -71,13 +71,13 @@ def fiber_of(bench: Workbench) -> Fiber | None:
             return _of_model(bench)
     except SegreError:  # cannot be run, which other parts say
         return None
-    if isinstance(spec, Network) and spec.parameters <= _LARGEST:
+    if isinstance(spec, Network) and spec.plain and spec.parameters <= _LARGEST:
         return _of_stack(spec, bench.seed)
     return None
 
 
 def _of_stack(spec: Network, seed: int) -> Fiber | None:
-    if spec.layers[0].attention.a < 2:
+    if spec.layers[0].a < 2:
         return None
     weights = Weights(spec, Weights.random(spec, seed).vector.astype(float))
     X = np.random.default_rng(seed).standard_normal((2, spec.widths[0], spec.t))

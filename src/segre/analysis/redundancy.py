@@ -39,7 +39,7 @@ _HOW = {
 def what_is_redundant(bench: Workbench) -> Answer:
     """The symmetries by piece; of a transformer also what each design choice does to them."""
     spec = bench.target.spec
-    if isinstance(spec, Network | Polynomial):
+    if isinstance(spec, Polynomial) or (isinstance(spec, Network) and spec.plain):
         return _of_stack(bench)
     found = dimension_of(bench)
     symmetries, unexplained = found.symmetries, ""

@@ -36,6 +36,25 @@ STEPS: dict[str, Any] = {
 }
 
 
+@dataclass(frozen=True)
+class Weighing:
+    """What is true of a way to weigh scores. What is not claimed is taken to be false."""
+
+    exponential: bool = False  # weights are exp(score)
+    polynomial: bool = False  # weights are a polynomial in the score
+    power: int = 0  # weights of c times a score are c^power times the weights; 0 if they are not
+    series: bool = False  # the Taylor polynomial of exp, of the mechanism's order
+    operations: int = 1  # on one score
+    formula: bool = False  # stack/fiber.py has been compared with exact ranks
+
+
+WEIGHINGS: dict[str, Weighing] = {
+    "identity": Weighing(polynomial=True, power=1, operations=0, formula=True),
+    "exp": Weighing(exponential=True, formula=True),
+    "taylor": Weighing(polynomial=True, series=True, operations=3, formula=True),
+}
+
+
 def require_known(one: Mechanism) -> None:
     """Refuse a value of a step that its type does not name; the readers of specs never give one."""
     for key, kind in STEPS.items():
@@ -80,7 +99,7 @@ class Mechanism:
         for key, wrong, allowed in (
             (
                 "order",
-                (self.weigh == "taylor") != (1 <= self.order <= HIGHEST_ORDER),
+                self.series != (1 <= self.order <= HIGHEST_ORDER),
                 f"1 to {HIGHEST_ORDER} for fast, none for others",
             ),
             ("causal", self.decay != "none" and not self.causal, "true, if there is a decay"),
@@ -135,12 +154,63 @@ class Mechanism:
         """Whether it is plain softmax or plain lightning attention, without options."""
         return self in (SOFTMAX, LIGHTNING)
 
+    def require_sizes(self, a: int, t: int) -> None:
+        """Refuse options that heads of rank a cannot have on t tokens."""
+        for key, wrong, allowed in (
+            ("kernel", self.kernel > t, f"1 to {t}, the number of tokens"),
+            ("stride", self.stride > t, f"1 to {t}, the number of tokens"),
+            ("unit", self.unit == "layer" and a == 1, "none, sphere if a=1"),
+        ):
+            if wrong:
+                value = getattr(self, key)
+                raise SpecError(f"{self.text}: {key}={value} is not allowed; allowed: {allowed}")
+
     # What the weights of a query look like.
+
+    @property
+    def weighing(self) -> Weighing:
+        """What is true of how it weighs scores."""
+        return WEIGHINGS.get(self.weigh, Weighing())
+
+    @property
+    def linear(self) -> bool:
+        """Whether the weights are the products of keys and queries, before they are normalised."""
+        return self.weigh == "identity"
+
+    @property
+    def exponential(self) -> bool:
+        """Whether the weights are exponentials of the scores, before they are normalised."""
+        return self.weighing.exponential
+
+    @property
+    def series(self) -> bool:
+        """Whether the weights are a Taylor polynomial of the scores: sums over monomials."""
+        return self.weighing.series
+
+    @property
+    def by_features(self) -> bool:
+        """Whether the weights are inner products of known features of keys and queries."""
+        return self.linear or self.series
+
+    @property
+    def operations(self) -> int:
+        """How many operations make a weight of a score."""
+        return self.weighing.operations * max(1, self.order)
+
+    @property
+    def splits(self) -> bool:
+        """Whether weights are a factor of the query times one of the key, if these are numbers."""
+        return self.power > 0
+
+    @property
+    def power(self) -> int:
+        """The weights of c times all scores are c^power times the weights; 0 if they are not."""
+        return self.weighing.power
 
     @property
     def bilinear(self) -> bool:
         """Whether the weights are the scores themselves, keys^T queries, up to a mask."""
-        return self.weigh == "identity" and self.feature == self.unit == self.normalise == "none"
+        return self.linear and self.feature == self.unit == self.normalise == "none"
 
     @property
     def sums_to_one(self) -> bool:
@@ -152,11 +222,11 @@ class Mechanism:
         """Whether weights are never negative."""
         if self.normalise == "centred":
             return False
-        if self.weigh == "identity":
+        if self.linear:
             return self.feature in ("square", "exp", "relu", "elu1")
         bounded = self.unit == "sphere" and self.feature == "none"  # scores are at least -1
-        even = self.weigh == "taylor" and (self.order % 2 == 0 or bounded)
-        return self.weigh == "exp" or even
+        even = self.series and (self.order % 2 == 0 or bounded)
+        return self.exponential or even
 
     @property
     def key_floor(self) -> bool:
@@ -166,22 +236,27 @@ class Mechanism:
     @property
     def ignores_shifts(self) -> bool:
         """Whether adding one number to all scores of a query changes nothing."""
-        return self.weigh == "exp" and self.normalise in ("keys", "centred")
+        return self.exponential and self.normalise in ("keys", "centred")
 
     @property
     def ignores_key_shifts(self) -> bool:
         """Whether adding one number to all scores of a key changes nothing."""
-        return self.weigh == "exp" and self.normalise == "both"
+        return self.exponential and self.normalise == "both"
 
     @property
     def polynomial(self) -> bool:
         """Whether the weights are a polynomial in the scores before they are normalised."""
-        return self.weigh in ("identity", "taylor")
+        return self.weighing.polynomial
 
     @property
     def homogeneous(self) -> bool:
         """Whether a factor of queries is a factor of the weights before they are normalised."""
-        return self.weigh == "identity" and self.feature in ("none", "square", "relu")
+        return self.splits and self.feature in ("none", "square", "relu")
+
+    @property
+    def sums_of_exponentials(self) -> bool:
+        """Whether weights are sums of exp(key) exp(query), before they are normalised."""
+        return self.linear and self.feature == "exp" and self.unit == "none"
 
     @property
     def scales(self) -> bool:
@@ -192,6 +267,11 @@ class Mechanism:
     def closed_form(self) -> bool:
         """Whether the dimension of one-head stacks is known by a formula."""
         return self.plain
+
+    @property
+    def rowwise(self) -> bool:
+        """Whether the rows of a value map are told apart before they are written or added."""
+        return self.gate == "element" or self.conv == "depthwise"
 
     # What its numbers are.
 
@@ -247,9 +327,9 @@ class Mechanism:
 
         It bounds the rank of the weights for any number of tokens, if there is no mask.
         """
-        if self.weigh == "identity":
+        if self.linear:
             return a
-        if not self.polynomial or self.feature != "none":
+        if not self.series or self.feature != "none":
             return None
         p, m = self.order, a - (self.unit == "layer")
         return comb(m + p, p) - (comb(m + p - 2, m) if self.unit != "none" and p > 1 else 0)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from math import factorial
-from typing import assert_never
+from typing import Any, assert_never
 
 import numpy as np
 
 from segre.attention.mechanism import Mechanism
+from segre.errors import SegreError
 from segre.fields.interface import Analytic, Array, E, Field
 from segre.slope import Slope
 
@@ -75,7 +77,7 @@ def pattern(
         return field.softmax(scores, shown, used, sink)
     if mechanism.ignores_key_shifts:
         return field.double_softmax(scores, shown, used)
-    weights = _weighed(field, mechanism, scores, used)
+    weights = weighed(field, mechanism, scores, used)
     if shown is not None:
         weights = field.mul(weights, shown)
     if mechanism.normalise == "both":
@@ -85,19 +87,25 @@ def pattern(
     return weights
 
 
-def _weighed(field: Field[E], mechanism: Mechanism, scores: E, used: Array | None) -> E:
+def weighed(field: Field[E], mechanism: Mechanism, scores: E, used: Array | None = None) -> E:
     """Scores as weights, before they are restricted and normalised."""
-    match mechanism.weigh:
-        case "identity":
-            return scores
-        case "taylor":
-            return taylor(field, mechanism.order, scores)
-        case "exp":
-            if mechanism.normalise != "none":
-                scores = field.anchor(scores, used)
-            return field.exp(scores, used)
-        case _:
-            assert_never(mechanism.weigh)
+    if mechanism.weigh not in WEIGHED:
+        raise SegreError(f"weigh={mechanism.weigh} cannot be computed; see WEIGHED in pattern.py")
+    weights: E = WEIGHED[mechanism.weigh](field, mechanism, scores, used)
+    return weights
+
+
+def _exponentials(field: Field[E], how: Mechanism, scores: E, used: Array | None) -> E:
+    if how.normalise != "none":
+        scores = field.anchor(scores, used)
+    return field.exp(scores, used)
+
+
+WEIGHED: dict[str, Callable[[Any, Mechanism, Any, Array | None], Any]] = {
+    "identity": lambda _field, _how, scores, _used: scores,
+    "taylor": lambda field, how, scores, _used: taylor(field, how.order, scores),
+    "exp": _exponentials,
+}
 
 
 def taylor(field: Field[E], order: int, x: E) -> E:

@@ -61,6 +61,8 @@ def one_of(text: str) -> Mechanism:
 
 def with_options(base: Mechanism, given: Mapping[str, Any]) -> Mechanism:
     """A mechanism with other options."""
+    if not given:
+        return base
     changed: dict[str, Any] = {}
     for key, value in given.items():
         if key not in OPTIONS:

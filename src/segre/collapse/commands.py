@@ -35,7 +35,6 @@ from segre.errors import UnsupportedError
 from segre.finding import Status, Unbounded
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.progress import Progress, quiet
-from segre.hybrid.spec import Hybrid
 from segre.models import POLYNOMIALS, STACKS, Source, called, with_attention
 from segre.shown import Tabular
 from segre.spec import Network
@@ -181,7 +180,7 @@ def measure(
                 "with tokens as inputs"
             )
     limit = log10(threshold) if threshold > 0 else -inf
-    if isinstance(spec, Hybrid) or (isinstance(spec, Network) and not spec.mechanism.sums_to_one):
+    if isinstance(spec, Network) and not (spec.plain and spec.mechanism.sums_to_one):
         many = mechanism_study(spec, seed, inputs)
         return Depth(many, mechanism_advice(many, limit))
     if spec is not None:
@@ -229,7 +228,7 @@ def decompose(
     ((1, 4, 4), True)
     """
     spec = own_spec(model)
-    if isinstance(spec, Hybrid):
+    if isinstance(spec, Network) and not spec.plain:
         raise UnsupportedError(
             f"spec {quote(str(spec))}: segre paths supports only plain softmax in every head; use "
             "segre collapse for this stack"
@@ -258,13 +257,13 @@ def count_paths(model: Source) -> PathShares:
     return PathShares(name, shares_of(model))
 
 
-def own_spec(model: Source) -> Network | Hybrid | Transformer | None:
+def own_spec(model: Source) -> Network | Transformer | None:
     """The spec, if it is a stack, or one of the kind transformer without a vocabulary."""
-    if not isinstance(model, Network | Hybrid | Transformer):
+    if not isinstance(model, Network | Transformer):
         if family_of(model) not in (*STACKS, *POLYNOMIALS, "transformer"):
             return None
         model = with_attention(model, "this command")
-    spec: Network | Hybrid | Transformer = model
+    spec: Network | Transformer = model
     return None if isinstance(spec, Transformer) and spec.embedded else spec
 
 

@@ -20,13 +20,12 @@ from typing import Any
 import numpy as np
 from flint import arb
 
+from segre.attention.layer import Layer
 from segre.attention.mechanism import Mechanism
 from segre.attention.pattern import seen
 from segre.errors import SpecError, UnluckyError, UnsupportedError
 from segre.fields.ball import Ball
 from segre.fields.interface import Array
-from segre.hybrid.layer import HybridLayer
-from segre.hybrid.spec import Hybrid
 from segre.models import Source, architecture
 from segre.network import named_tensors, stages, with_head_axes
 from segre.spec import Network
@@ -98,9 +97,7 @@ def mechanism_study(given: Source, seed: int = 0, inputs: int = 4) -> MechanismS
     """Random normal weights of variance 1/width, and standard normal tokens."""
     spec = architecture(given)
     title = str(spec)
-    if isinstance(spec, Network):
-        spec = Hybrid.parse(spec.document())
-    if not isinstance(spec, Hybrid):
+    if not isinstance(spec, Network):
         raise SpecError(f"spec {quote(str(spec))} is not a stack of attention layers")
     for number, layer in enumerate(spec.layers, 1):
         if expected_order(layer, spec.t) is None:
@@ -125,7 +122,7 @@ def mechanism_study(given: Source, seed: int = 0, inputs: int = 4) -> MechanismS
     return MechanismStudy(title, seed, inputs, residual, relative, steps, bits)
 
 
-def expected_order(layer: HybridLayer, tokens: int) -> int | None:
+def expected_order(layer: Layer, tokens: int) -> int | None:
     """The exponent of the relative residual after one layer; None if it is zero for every input.
 
     Where 1/t is subtracted from all weights, what is written is itself of the order eps^2.
@@ -152,11 +149,11 @@ def order_of(one: Mechanism, a: int, tokens: int) -> int | None:
     if one.masked or one.gate != "none":
         return 1
     signs = a == {"sphere": 1, "layer": 2}.get(one.unit)  # all that is left of keys and queries
-    factor = a == 1 and one.weigh == "identity"  # of all weights of a query
+    factor = a == 1 and one.splits  # of all weights of a query
     return None if one.keys(tokens) == 1 or signs or factor else 3
 
 
-def _descent(spec: Hybrid, weights: Array, X: Array, bits: int) -> tuple[Array, int]:
+def _descent(spec: Network, weights: Array, X: Array, bits: int) -> tuple[Array, int]:
     """Logarithms of residuals and relative residuals, at a precision that is enough."""
     reason = ""
     while bits <= _MOST_BITS:
@@ -178,7 +175,7 @@ def _descent(spec: Hybrid, weights: Array, X: Array, bits: int) -> tuple[Array, 
     )
 
 
-def _step(spec: Hybrid, weights: Array, i: int, rng: np.random.Generator) -> Step:
+def _step(spec: Network, weights: Array, i: int, rng: np.random.Generator) -> Step:
     """Run one layer on tokens that differ by two small numbers, and compare."""
     layer, stage = spec.layers[i], stages(spec)[i]
     common, apart = (

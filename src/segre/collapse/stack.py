@@ -213,7 +213,7 @@ class FloatNetwork:
         every = []
         for layer, start in zip(spec.layers, layer_starts(spec), strict=True):
             w = unflatten(layer, vector[start : start + layer.parameters])
-            none = np.tile(np.eye(layer.width_out), (layer.attention.heads, 1, 1))
+            none = np.tile(np.eye(layer.width_out), (layer.heads, 1, 1))
             W_O = none if w.W_O is None else w.W_O.mT
             every.append((Heads(w.W_Q.mT, w.W_K.mT, w.W_V.mT, W_O, scale=1.0), None))
         return cls(tuple(every))

@@ -17,7 +17,6 @@ from segre.collapse.passes import Pass
 from segre.collapse.stack import FloatNetwork
 from segre.errors import UnsupportedError
 from segre.fields.interface import Array
-from segre.hybrid.spec import Hybrid
 from segre.models import Source, with_attention
 from segre.spec import Network
 from segre.transformer.spec import Transformer
@@ -95,7 +94,7 @@ def random_pass(
 
 def _plain(given: Source) -> Network | Transformer:
     spec = with_attention(given, "segre collapse")
-    if isinstance(spec, Hybrid):
+    if isinstance(spec, Network) and not spec.plain:
         raise UnsupportedError(
             f"spec {quote(str(spec))}: only plain softmax in every head is supported here"
         )

@@ -18,7 +18,6 @@ from segre.errors import SegreError, TooLargeError, UnsupportedError
 from segre.explore.designs import Design, design, on_tokens
 from segre.explore.known import admitted, explained, of_finding, told
 from segre.geometry.dimension import dimension, too_large
-from segre.hybrid.spec import Hybrid
 from segre.spec import Network
 from segre.theorems import apply
 from segre.transformer.spec import Transformer
@@ -126,8 +125,8 @@ def _changed(spec: Transformer, **changes: Any) -> Transformer:
     return Transformer.from_mapping({**spec.document(), **changes})
 
 
-def _curve_of_stack(spec: Network | Hybrid) -> tuple[Depth, str]:
-    if isinstance(spec, Network) and spec.mechanism.sums_to_one:
+def _curve_of_stack(spec: Network) -> tuple[Depth, str]:
+    if spec.plain and spec.mechanism.sums_to_one:
         if spec.parameters > _LARGEST_CURVE:
             raise TooLargeError(
                 f"{spec.parameters:,} parameters are too many to run here (at most "

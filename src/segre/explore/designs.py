@@ -7,14 +7,12 @@ from typing import Any
 from segre.errors import SegreError, UnsupportedError
 from segre.explore import controls, stack_controls
 from segre.explore.stack_controls import NAMED_STACKS
-from segre.hybrid.spec import KEYS, KINDS, Hybrid
-from segre.hybrid.spec import read as read_stack
 from segre.models import PRESETS, Source, architecture
-from segre.spec import Network
+from segre.spec import KINDS, Network
 from segre.transformer.spec import Transformer
-from segre.values import quote, read_inline
+from segre.values import quote
 
-Design = Transformer | Network | Hybrid
+Design = Transformer | Network
 FIRST = "llama-3-8b"  # what the page shows when it is opened
 BESIDE = "gpt2"
 STACK = "stack"
@@ -68,16 +66,16 @@ def design(text: str) -> Design:
     if text.startswith("transformer/"):
         return Transformer.parse(text)
     if text.partition("/")[0] in KINDS:
-        return read_stack(read_inline(text, KEYS), text)
+        return Network.from_inline(text)
     raise SegreError(
         f"spec {quote(text)}: the explorer takes transformers and stacks of attention layers; for "
         "example transformer/d=64/heads=4/t=16 or softmax/d=8/layers=2/a=4/t=16"
     )
 
 
-def on_tokens(spec: Network | Hybrid, tokens: int) -> Network | Hybrid:
+def on_tokens(spec: Network, tokens: int) -> Network:
     """The same stack on inputs of another length."""
-    return read_stack({**spec.document(), "t": tokens}, str(spec))
+    return Network.from_mapping({**spec.document(), "t": tokens}, str(spec))
 
 
 def shown_first(source: Source) -> str:

@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 from segre.attention.mechanism import NAMED, Biases, Conv, Feature, Gate, Normalise, Unit
 from segre.explore.control import NONE, Control
-from segre.hybrid.spec import MIX
+from segre.spec import MIX
 
 _USUAL = "default"
 _MASKS = ("causal", "decay", "window", "local")

@@ -12,19 +12,13 @@ from dataclasses import replace
 from segre.finding import GROUPS, Evidence, Finding, Symmetry
 from segre.geometry.at_any_size import by_theorem
 from segre.geometry.choice import Choice
-from segre.geometry.hybrid_choices import hybrid_choices
-from segre.hybrid.fiber import parts
-from segre.hybrid.spec import Hybrid, plain
+from segre.geometry.stack_choices import stack_choices
 from segre.spec import Network
+from segre.stack.fiber import parts
 from segre.theorems import apply
 
 
-def as_hybrid(spec: Network | Hybrid) -> Hybrid:
-    """The stack with a mechanism for every head."""
-    return Hybrid.parse(spec.document()) if isinstance(spec, Network) else spec
-
-
-def known_of_stack(spec: Network | Hybrid) -> Finding | None:
+def known_of_stack(spec: Network) -> Finding | None:
     """The dimension by a theorem, or predicted by the formula; None if there is neither.
 
     >>> from segre.explore.designs import design
@@ -33,9 +27,9 @@ def known_of_stack(spec: Network | Hybrid) -> Finding | None:
     >>> known_of_stack(design("softmax/d=64/layers=6/a=16/gate=head/t=8")).status
     'estimate'
     """
-    named = _symmetries(as_hybrid(spec))
+    named = _symmetries(spec)
     total = sum(one.dimension for one in named)
-    applied = apply(spec) if isinstance(spec, Network) else None
+    applied = apply(spec)
     if applied is not None and applied.holds:
         found = by_theorem(applied)
         return replace(found, symmetries=named) if total == applied.redundant else found
@@ -54,7 +48,7 @@ def known_of_stack(spec: Network | Hybrid) -> Finding | None:
     )
 
 
-def _symmetries(spec: Hybrid) -> tuple[Symmetry, ...]:
+def _symmetries(spec: Network) -> tuple[Symmetry, ...]:
     several = "all layers" if spec.depth > 1 else "layer 1"
     return tuple(
         Symmetry(name, "between layers" if group == "residual" else several, count, group)
@@ -63,12 +57,11 @@ def _symmetries(spec: Hybrid) -> tuple[Symmetry, ...]:
     )
 
 
-def choices_of_stack(spec: Network | Hybrid) -> list[Choice]:
+def choices_of_stack(spec: Network) -> list[Choice]:
     """Each choice undone, and the redundancy predicted again, where the formula covers both."""
-    net = as_hybrid(spec)
-    here = parts(net)
+    here = parts(spec)
     out: list[Choice] = []
-    for name, instead, other in hybrid_choices(net) if here is not None else ():
+    for name, instead, other in stack_choices(spec) if here is not None else ():
         there = parts(other)
         if there is None or here is None:
             continue
@@ -77,5 +70,5 @@ def choices_of_stack(spec: Network | Hybrid) -> list[Choice]:
             - sum(n for (g, _), n in here.items() if g == group)
             for group in GROUPS
         }
-        out.append(Choice(name, instead, plain(other) or other, change))
+        out.append(Choice(name, instead, other, change))
     return out

@@ -8,13 +8,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from segre.architectures import Architecture
+from segre.attention import NAMED
 from segre.attention import PLAIN as NAMES
+from segre.attention.layer import Group
+from segre.attention.mechanism import Mechanism
 from segre.errors import TooLargeError, UnluckyError
 from segre.geometry.memory import bytes_for_symmetries, require_memory
 from segre.geometry.point import Point
 from segre.geometry.rank import SymmetryRank, symmetry_rank
 from segre.polynomial.spec import Dense, Polynomial
-from segre.spec import Attention, Network
+from segre.spec import Network
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,9 @@ _KINDS = {
     "unreached": "directions that no token reaches",
     "mix-heads": "mixing of heads",
     "mix-some-heads": "mixing of some heads",
-    "silent-scores": "scores of a single token",
+    "mix-factored-heads": "mixing of heads with separate outputs",
+    "filled": "weights of heads whose joint tensor has fewer entries",
+    "silent-scores": "scores without effect",
     "pooled-heads": "differences of heads",
     "scales": "scales of hidden units",
     "shift": "biases against later biases",
@@ -86,13 +91,13 @@ def _by_kind(found: SymmetryRank) -> Counter[str]:
 def _alternatives(spec: Network) -> Iterator[tuple[str, str, Network]]:
     for name in NAMES:
         if name != spec.score:
-            yield f"{spec.score} attention", f"{name} attention", _with(spec, score=name)
-    heads = [layer.attention for layer in spec.layers]
+            yield f"{spec.score} attention", f"{name} attention", _of_heads(spec, NAMED[name])
+    heads = list(spec.layers)
     if any(one.heads > 1 for one in heads):
-        yield "several heads", "one head in every layer", _with(spec, heads=1)
+        yield "several heads", "one head in every layer", _of_heads(spec, spec.mechanism, 1)
     if any(one.dv is not None for one in heads):
         instead = "one value matrix for each head"
-        yield "factored value matrices", instead, _with(spec, dv=None)
+        yield "factored value matrices", instead, one_value_matrix(spec)
 
 
 def _of_polynomial(spec: Polynomial) -> Iterator[tuple[str, str, Polynomial]]:
@@ -106,9 +111,12 @@ def _of_polynomial(spec: Polynomial) -> Iterator[tuple[str, str, Polynomial]]:
         yield "shared filters", "dense layers of the same widths", replace(spec, layers=layers)
 
 
-def _with(spec: Network, **changes: Any) -> Network:
-    def changed(attention: Attention) -> Attention:
-        return replace(attention, **changes)
-
-    layers = (replace(layer, attention=changed(layer.attention)) for layer in spec.layers)
+def _of_heads(spec: Network, how: Mechanism, count: int = 0) -> Network:
+    """The same stack with another mechanism in all heads, or another number of heads."""
+    layers = (replace(layer, groups=(Group(how, count or layer.heads),)) for layer in spec.layers)
     return replace(spec, layers=tuple(layers))
+
+
+def one_value_matrix(spec: Network) -> Network:
+    """The same stack without factored value maps."""
+    return replace(spec, layers=tuple(replace(layer, dv=None) for layer in spec.layers))

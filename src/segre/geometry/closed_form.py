@@ -13,12 +13,11 @@ from math import comb
 from segre.architectures import Architecture
 from segre.errors import UnsupportedError
 from segre.finding import Bound, Evidence
-from segre.hybrid.fiber import fiber
-from segre.hybrid.spec import Hybrid
 from segre.models import Source, architecture
 from segre.polynomial.bounds import bound
 from segre.polynomial.spec import Polynomial
 from segre.spec import Network
+from segre.stack.fiber import fiber
 
 
 def closed_form(spec: Source) -> Bound:
@@ -30,7 +29,7 @@ def closed_form(spec: Source) -> Bound:
     net = architecture(spec)
     if isinstance(net, Polynomial):
         return _by_inequalities(net)
-    if isinstance(net, Hybrid):
+    if isinstance(net, Network) and not net.plain:
         raise UnsupportedError(
             f"spec {str(net)!r}: for stacks with a mechanism for every head the formula is a "
             "prediction, not a bound; leave out --method, or use --method exact"
@@ -44,11 +43,6 @@ def closed_form(spec: Source) -> Bound:
         raise UnsupportedError(
             f"spec {str(net)!r}: no closed form is known for several heads or a factored value "
             "map; use --method exact"
-        )
-    if not net.has_closed_form:
-        raise UnsupportedError(
-            f"spec {str(net)!r}: no closed form is known for {net.score} attention; use "
-            "--method exact"
         )
     value = _count(net)
     statement = (
@@ -65,12 +59,12 @@ def _by_inequalities(spec: Polynomial) -> Bound:
 
 
 def predicted(spec: Architecture) -> int | None:
-    """The value of the formula, if there is one; for a hybrid stack it is not a bound.
+    """The value of the formula, if there is one; where mechanisms have options it is not a bound.
 
     >>> predicted(architecture("softmax/d=4,4/a=2/gate=element/t=3"))
     44
     """
-    if isinstance(spec, Hybrid):
+    if isinstance(spec, Network) and not spec.plain:
         free = fiber(spec)
         return None if free is None else spec.parameters - free
     return closed_form(spec).value if spec.has_closed_form else None
@@ -83,7 +77,7 @@ def _count(spec: Network) -> int:
         r.append(min(r[-1], width))
     if spec.mechanism.silent(spec.t):  # the network is X -> L X
         return r[-1] * (d[-1] + d[0] - r[-1])
-    p = [min(layer.attention.a, r[i]) for i, layer in enumerate(spec.layers)]  # rank of M_i
+    p = [min(layer.a, r[i]) for i, layer in enumerate(spec.layers)]  # rank of M_i
     s = r[-1]  # dimensions of the image of U_i that later layers read, from the last back
     total = r[-1] * d[-1]
     for i in reversed(range(spec.depth)):
@@ -109,7 +103,7 @@ def ambient(spec: Network) -> Bound | None:
     An output is a sum of products of a quadratic form in one token and a linear form in
     another (with one token: a cubic form), so nothing exceeds that space.
     """
-    if not spec.mechanism.bilinear or spec.depth > 1:
+    if not spec.plain or not spec.mechanism.bilinear or spec.depth > 1:
         return None
     d, out = spec.widths
     value = out * (comb(d + 2, 3) if spec.t == 1 else d * d * (d + 1) // 2)

@@ -81,7 +81,8 @@ class Conserved:
                 read = np.concatenate([W.reshape(1, -1, W.shape[-1]) for W in reading], axis=1)
                 return _rows(field, last), _columns(field, read)
             case "silent-scores":
-                return np.stack([K, Q]), field.constant(np.zeros((2, *K.shape)))
+                both = np.stack([K, Q], axis=1)
+                return both, field.constant(np.zeros(both.shape))
             case "pooled-heads" if w.W_O is None:
                 return V[1:], np.broadcast_to(V[:1], V[1:].shape)
             case "pooled-heads":
@@ -130,12 +131,13 @@ def conserved_quantities(
     if isinstance(spec, Polynomial):
         return list(_of_polynomial(spec))
     net = Network.parse(spec)
+    net.require_plain()
     return [law for i in range(net.depth) for law in _of_layer(net, i)]
 
 
 def _of_layer(spec: Network, i: int) -> Iterator[Conserved]:
-    layer, head = spec.layers[i], spec.layers[i].attention
-    d, a, dv, heads = layer.width_in, head.a, head.dv, head.heads
+    layer = spec.layers[i]
+    d, a, dv, heads = layer.width_in, layer.a, layer.dv, layer.heads
     mechanism, last = spec.mechanism, "W_V" if dv is None else "W_O"
 
     def law(kind: str, formula: str, count: int, h: int | None = None) -> Conserved:
@@ -161,11 +163,11 @@ def _of_layer(spec: Network, i: int) -> Iterator[Conserved]:
                 yield law("scale", f"|{last}|^2 - |W_Q|^2", 1, h)
     if i + 1 < spec.depth:
         after = spec.layers[i + 1]
-        inner = after.width_out if after.attention.dv is None else after.attention.dv
+        inner = after.width_out if after.dv is None else after.dv
         seen = heads * (d if dv is None else dv)
-        seen += after.attention.heads * (2 * after.attention.a + inner)
+        seen += after.heads * (2 * after.a + inner)
         writing = f"{'sum_h ' * (heads > 1)}{last} {last}^T"
-        reading = f"{'sum_h ' * (after.attention.heads > 1)}(W_K^T W_K + W_Q^T W_Q + W_V^T W_V)"
+        reading = f"{'sum_h ' * (after.heads > 1)}(W_K^T W_K + W_Q^T W_Q + W_V^T W_V)"
         formula = f"{writing} [layer {i + 1}] - {reading} [layer {i + 2}]"
         yield law("between", formula, _symmetric(layer.width_out, seen))
 

@@ -140,7 +140,7 @@ def _canonical_heads(weights: Weights, i: int, A: list[Array], V: list[Array]) -
     parallel = parallel_tokens(spec)[i]
     if parallel:
         A = [(form + form.T) / 2 for form in A]
-    head, width = spec.layers[i].attention, A[0].shape[0]
+    head, width = spec.layers[i], A[0].shape[0]
     full = width <= (2 * head.a if parallel else head.a)
     if spec.depth == 1 or (len(A) > 1 and full):
         return EffectiveLayer((), (), _merge(spec, A, V, parallel), (), ())

@@ -11,20 +11,20 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from segre.attention.symmetries import group_of
 from segre.errors import SpecError, TooLargeError, UnluckyError
 from segre.finding import GROUPS, Finding, Status
 from segre.geometry.at_any_size import at_any_size
 from segre.geometry.choice import Choice
 from segre.geometry.dimension import dimension
 from segre.geometry.discrete import discrete_of_hybrid
-from segre.geometry.hybrid_choices import hybrid_choices
 from segre.geometry.memory import DEFAULT_LIMIT, bytes_for_symmetries, require_memory
 from segre.geometry.point import Point
 from segre.geometry.progress import Progress, quiet
 from segre.geometry.rank import symmetry_rank
 from segre.geometry.redundancy import asked_for, counted
+from segre.geometry.stack_choices import stack_choices
 from segre.geometry.symmetry_table import SymmetryTable, symmetry_table
-from segre.hybrid.spec import Hybrid, plain
 from segre.models import Source, architecture, called
 from segre.polynomial.spec import Polynomial
 from segre.shown import Tabular
@@ -113,9 +113,9 @@ def explain(
         table = symmetry_table(net, seed, memory=memory, progress=progress)
         found = dimension(net, seed=seed, memory=memory, progress=progress)
         return replace(table, notes=_said(found))
-    if isinstance(net, Network):
+    if isinstance(net, Network) and net.plain:
         return symmetry_table(net, seed, memory=memory, progress=progress)
-    if isinstance(net, Hybrid):
+    if isinstance(net, Network):
         return _of_hybrid(called(spec), net, seed, memory, progress)
     return of_transformer(called(spec), net, counted)
 
@@ -148,21 +148,21 @@ def _said(found: Finding) -> tuple[str, ...]:
     return (f"{known}; upper bound: {found.upper_evidence.statement}", *found.notes)
 
 
-def _of_hybrid(name: str, net: Hybrid, seed: int, memory: int, progress: Progress) -> Explanation:
+def _of_hybrid(name: str, net: Network, seed: int, memory: int, progress: Progress) -> Explanation:
     """Symmetries are counted at a random point, with every choice and without it."""
     found = dimension(net, "exact", seed, memory=memory, progress=progress)
     here, choices = _pieces(found), []
-    for choice, instead, other in hybrid_choices(net):
+    for choice, instead, other in stack_choices(net):
         try:
             require_memory(other, bytes_for_symmetries(other), memory)
             counted_there = symmetry_rank(Point.draw(other, seed))
         except (TooLargeError, UnluckyError):
             continue
         there = dict.fromkeys(GROUPS, 0)
-        for symmetry in counted_there.symmetries:
-            there[symmetry.group] += symmetry.dimension
+        for piece in counted_there.pieces:
+            there[group_of(piece.kind)] += piece.dimension
         change = {group: there[group] - here[group] for group in GROUPS}
-        choices.append(Choice(choice, instead, plain(other) or other, change))
+        choices.append(Choice(choice, instead, other, change))
     if any(one.gate == "element" for one in net.mechanisms):
         found = replace(found, notes=(*found.notes, _MIXTURE))
     discrete = discrete_of_hybrid(net)

@@ -77,7 +77,7 @@ def _swap_sheets(weights: Weights) -> Weights:
     if algebra.rank(V) != 1 or algebra.rank(A) != 1:
         return weights
     other_V, other_A = swapped(algebra, V, A)
-    K, Q = factor(algebra, other_A, weights.spec.layers[0].attention.a)
+    K, Q = factor(algebra, other_A, weights.spec.layers[0].a)
     return Weights.of_layers(weights.spec, [LayerWeights(K[None], Q[None], other_V[None])])
 
 

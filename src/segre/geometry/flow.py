@@ -19,7 +19,6 @@ from segre.fields.interface import Array
 from segre.fields.real import Real
 from segre.geometry.conserved import Conserved, conserved_quantities
 from segre.geometry.memory import inputs_at_once
-from segre.hybrid.spec import Hybrid
 from segre.network import forward, jacobian
 from segre.spec import Network
 from segre.weights import Weights, common_kind
@@ -64,9 +63,7 @@ class Trajectory:
         return _norm(self.points[-1] - self.points[0]) / (_norm(self.points[0]) or 1.0)
 
 
-def loss_and_gradient(
-    spec: Network | Hybrid, vector: Array, X: Array, Y: Array
-) -> tuple[float, Array]:
+def loss_and_gradient(spec: Network, vector: Array, X: Array, Y: Array) -> tuple[float, Array]:
     """Half the mean squared error of the outputs at inputs X against Y, and its gradient."""
     field = Real()
     loss, gradient = 0.0, np.zeros(spec.parameters)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from segre.architectures import Architecture
 from segre.geometry.reach import parallel_tokens
-from segre.hybrid.spec import Hybrid
 from segre.spec import Network
 from segre.transformer.spec import Transformer
 
@@ -28,11 +27,9 @@ _OF_STACKS: dict[str, Callable[[Network], bool]] = {
     "one token": lambda s: s.t == 1,
     "layers of width 1": lambda s: min(s.widths) == 1,
     "tokens that are multiples of one vector": lambda s: s.t > 1 and any(parallel_tokens(s)),
-    "heads with separate outputs": lambda s: any(
-        layer.attention.dv is not None for layer in s.layers
-    ),
+    "heads with separate outputs": lambda s: any(layer.dv is not None for layer in s.layers),
 }
-_OF_MECHANISMS: dict[str, Callable[[Hybrid], bool]] = {
+_OF_MECHANISMS: dict[str, Callable[[Network], bool]] = {
     "one token": lambda s: s.t == 1,
     "layers of width 1": lambda s: min(s.widths) == 1,
     "keys compressed along the sequence": lambda s: any(x.conv != "none" for x in s.mechanisms),
@@ -44,10 +41,10 @@ _OF_MECHANISMS: dict[str, Callable[[Hybrid], bool]] = {
 
 def suspects(spec: Architecture) -> str:
     """The features of a design with which gaps are known to remain, in words; or nothing."""
-    if isinstance(spec, Network) and spec.mechanism.bilinear:
-        return ", ".join(name for name, has in _OF_STACKS.items() if has(spec))
-    if isinstance(spec, Hybrid):
-        return ", ".join(name for name, has in _OF_MECHANISMS.items() if has(spec))
+    if isinstance(spec, Network):
+        features = _OF_STACKS if spec.plain else _OF_MECHANISMS
+        known = not spec.plain or spec.mechanism.bilinear
+        return ", ".join(name for name, has in features.items() if known and has(spec))
     if not isinstance(spec, Transformer):
         return ""
     return ", ".join(name for name, has in _FEATURES.items() if has(spec))

@@ -81,7 +81,7 @@ def random_element(weights: Weights, seed: int = 0) -> GroupElement:
         weights.field.constant(np.eye(n, dtype=int)) for n in (spec.widths[0], spec.widths[-1])
     ]
     bases = [identity[0], *(regular(n) for n in spec.widths[1:-1]), identity[1]]
-    heads = [layer.attention for layer in spec.layers]
+    heads = list(spec.layers)
     return GroupElement(
         bases=tuple(bases),
         order=tuple(tuple(rng.permutation(head.heads).tolist()) for head in heads),

@@ -30,7 +30,6 @@ from segre.fields.rank import Echelon
 from segre.geometry.point import drawn_inputs
 from segre.geometry.reach import reached
 from segre.geometry.salts import Roots, SaltedInputs, Salts, find_salts
-from segre.hybrid.spec import Hybrid
 from segre.network import forward, named_tensors, stages, with_head_axes
 from segre.spec import Network
 from segre.transformer.choices import PIECEWISE
@@ -54,7 +53,7 @@ class Independence:
 
 def only_in_balls(spec: Architecture) -> str | None:
     """Why a lower bound mod p would prove nothing for this architecture; None if it does."""
-    if isinstance(spec, Hybrid):
+    if isinstance(spec, Network):
         return "relu and elu+1 are piecewise" if spec.piecewise else None
     if not isinstance(spec, Transformer):
         return None
@@ -110,9 +109,9 @@ def witness(spec: Architecture, field: Prime) -> Independence:
 
 def argument_count(spec: Architecture, field: Prime) -> int:
     """How many different exponentials one input has."""
-    if isinstance(spec, Network):
+    if isinstance(spec, Network) and spec.plain:
         return sum(
-            layer.attention.heads * len(kept)
+            layer.heads * len(kept)
             for layer, kept in zip(spec.layers, distinct_scores(spec), strict=True)
         )
     X = drawn_inputs(field, spec, np.zeros(1))

@@ -6,11 +6,11 @@ from functools import singledispatch
 from math import prod
 
 from segre.architectures import Architecture
+from segre.attention.layer import Layer
 from segre.errors import TooLargeError
-from segre.hybrid.spec import Hybrid
 from segre.network import stages
 from segre.polynomial.spec import Polynomial
-from segre.spec import Layer, Network
+from segre.spec import Network
 from segre.transformer.spec import Transformer
 
 DEFAULT_LIMIT = 8 << 30
@@ -27,6 +27,8 @@ def bytes_per_input(spec: Architecture) -> int:
 
 @bytes_per_input.register(Network)
 def _stack_bytes(spec: Network) -> int:
+    if not spec.plain:
+        return _mixed_bytes(spec)
     t = spec.t
 
     def directions(layer: Layer) -> int:
@@ -34,9 +36,9 @@ def _stack_bytes(spec: Network) -> int:
 
     kept = sum(layer.width_out * t * directions(layer) for layer in spec.layers)
     passing = max(
-        layer.attention.heads
+        layer.heads
         * t
-        * (4 * t + 4 * layer.attention.a + 2 * layer.width_in + 2 * layer.width_out)
+        * (4 * t + 4 * layer.a + 2 * layer.width_in + 2 * layer.width_out)
         * directions(layer)
         for layer in spec.layers
     )
@@ -44,8 +46,7 @@ def _stack_bytes(spec: Network) -> int:
     return _ENTRY * (kept + passing + 2 * rows)
 
 
-@bytes_per_input.register(Hybrid)
-def _hybrid_bytes(spec: Hybrid) -> int:
+def _mixed_bytes(spec: Network) -> int:
     t = spec.t
     kept = passing = 0
     for layer in spec.layers:

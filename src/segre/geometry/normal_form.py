@@ -132,15 +132,15 @@ def _normal_weights(form: Canonical) -> Weights | None:
     for i, (layer, target) in enumerate(zip(reduced.layers, spec.layers, strict=True)):
         heads: list[Head] = []
         for A, V in zip(layer.A, layer.V, strict=True):
-            if algebra.rank(A) > target.attention.a:
+            if algebra.rank(A) > target.a:
                 return None  # a symmetric part: its rank may exceed that of the scores
-            K, Q = factor(algebra, A, target.attention.a)
+            K, Q = factor(algebra, A, target.a)
             wide = _padded(V, target.width_out if i + 1 < spec.depth else len(V), target.width_in)
-            K, Q = (_padded(M, target.attention.a, target.width_in) for M in (K, Q))
-            if target.attention.dv is None:
+            K, Q = (_padded(M, target.a, target.width_in) for M in (K, Q))
+            if target.dv is None:
                 heads.append((K, Q, wide, None))
                 continue
-            out_T, value = factor_through(algebra, wide, target.attention.dv)
+            out_T, value = factor_through(algebra, wide, target.dv)
             heads.append((K, Q, value, out_T))
         layers.append(stacked(heads))
     return Weights.of_layers(spec, layers)

@@ -126,7 +126,8 @@ class Point:
         numbers = np.arange(start, start + count)
         if not self.spec.salted:
             X = drawn_inputs(self.field, self.spec, numbers)
-            return Batch(numbers.tolist(), X, self.field, np.zeros((0, count, self.spec.t)))
+            none = np.zeros((self.spec.depth + 1, count, self.spec.t), dtype=np.int64)
+            return Batch(numbers.tolist(), X, self.field, none)
         while (known := sum(len(part.numbers) for part in self._salted_inputs)) < start + count:
             self._salted_inputs.append(self.find_salts(np.arange(known, known + max(16, count))))
         found = SaltedInputs(

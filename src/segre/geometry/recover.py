@@ -95,7 +95,7 @@ def recover(
     _require_sensible(starts, oversample, size, seed)
     net = _network(source, spec, a)
     _require_visible(net)
-    single = net.depth == 1 and net.layers[0].attention.heads == 1
+    single = net.depth == 1 and net.layers[0].heads == 1
     if isinstance(source, Samples):
         source.require(net)
         if single and net.mechanism.bilinear:
@@ -174,7 +174,7 @@ def _network(
     if not isinstance(spec, str) or spec not in NAMES:
         if a is not None:
             raise SegreError("the spec already gives a; leave out --a")
-        return Network.parse(spec)
+        return Network.parse(spec).require_plain()
     if not isinstance(source, Samples):
         raise SegreError(
             f"the shape of a black box is not known; give a full spec such as {spec}/d=4,4/a=2/t=3"
@@ -202,7 +202,7 @@ def _require_visible(net: Network) -> None:
         )
         raise NotDetermined(f"t = 1: with one token {reason}; give inputs with two tokens or more")
     reached = np.minimum.accumulate(net.widths)
-    ranks = [min(layer.attention.a, r) for layer, r in zip(net.layers, reached, strict=False)]
+    ranks = [min(layer.a, r) for layer, r in zip(net.layers, reached, strict=False)]
     if net.mechanism.bilinear and net.one_headed and 1 in ranks[:-1]:
         raise NotDetermined(
             "after a lightning layer with a = 1 all tokens are parallel, and the next layer "

@@ -23,7 +23,6 @@ from math import prod
 from segre.architectures import Architecture
 from segre.finding import Bound, Evidence
 from segre.geometry.closed_form import closed_form
-from segre.hybrid.spec import Hybrid
 from segre.polynomial.bounds import bound
 from segre.polynomial.spec import Dense, Polynomial
 from segre.spec import Network
@@ -84,11 +83,14 @@ def _of_polynomial(spec: Polynomial, inputs: int) -> Iterator[Bound]:
 
 @_inequalities.register(Network)
 def _of_stack(spec: Network, inputs: int) -> Iterator[Bound]:
+    if not spec.plain:
+        yield from _of_mechanisms(spec, inputs)
+        return
     n, t, widths = inputs, spec.t, spec.widths
     if n * t < widths[0] and spec.has_closed_form:
         inner = closed_form(_from(spec, 0, n * t)).value
         yield _bound(inner, "tokens", f"{_inputs(n)} span {n * t} dimensions")
-    heads = [layer.attention for layer in spec.layers]
+    heads = list(spec.layers)
     if all(head.heads == 1 for head in heads):
         inner_widths = [head.dv for head in heads if head.dv is not None]
         yield from _of_path(spec, n, min([*widths, *inner_widths]), 1)
@@ -104,8 +106,7 @@ def _of_stack(spec: Network, inputs: int) -> Iterator[Bound]:
             yield _bound(value, "cut", said + "of the later layers, up to a change of basis")
 
 
-@_inequalities.register(Hybrid)
-def _of_hybrid(spec: Hybrid, inputs: int) -> Iterator[Bound]:
+def _of_mechanisms(spec: Network, inputs: int) -> Iterator[Bound]:
     """One layer whose heads mix tokens as they are; a gate of a head only changes the weights."""
     layer, t = spec.layers[0], spec.t
     mechanisms = [group.mechanism for group in layer.groups]
@@ -124,7 +125,7 @@ def _of_hybrid(spec: Hybrid, inputs: int) -> Iterator[Bound]:
 def _of_path(spec: Network, n: int, rank: int, heads: int) -> Iterator[Bound]:
     """Bounds for a stack that is a sum of `heads` products U X S, one for each head."""
     t, first, last = spec.t, spec.widths[0], spec.widths[-1]
-    narrow = min(min(layer.attention.a for layer in spec.layers), t)  # of what passes all layers
+    narrow = min(min(layer.a for layer in spec.layers), t)  # of what passes all layers
     U = rank * (first + last - rank)
     bilinear = spec.mechanism.bilinear
     S = narrow * (2 * t - narrow) if bilinear else t * t - t * spec.mechanism.sums_to_one
@@ -148,7 +149,7 @@ def _of_path(spec: Network, n: int, rank: int, heads: int) -> Iterator[Bound]:
         value = heads * (U + even + odd - bilinear)
         yield _bound(value, "scores", said + (f", in each of {heads} heads" * (heads > 1)))
     if bilinear:
-        a = min(spec.layers[0].attention.a, first)
+        a = min(spec.layers[0].a, first)
         rank = min(rank, n * a)
         left = rank * (last + n * a - rank)
         value = heads * (left + a * first - a * a)

@@ -126,7 +126,7 @@ class FiberCurve:
 def fiber_curve(weights: Weights, steps: int = 241) -> FiberCurve:
     """Turn the first head by G(s) = rotation(s) diag(e^u, e^-u), u = 0.6 sin 2s: a closed curve."""
     spec = weights.network
-    if spec.layers[0].attention.a < 2:
+    if spec.layers[0].a < 2:
         raise SegreError(
             f"spec {str(spec)!r}: the curve rotates a query-key basis, which needs a >= 2"
         )
@@ -154,7 +154,7 @@ def turn(s: float) -> Array:
 def turned(weights: Weights, s: float) -> Weights:
     """The weights with the query-key basis of the first head turned by G(s): the same function."""
     spec = weights.spec
-    heads = [layer.attention for layer in spec.layers]
+    heads = list(spec.layers)
     G = np.eye(heads[0].a)
     G[:2, :2] = turn(s)
     unit = [[np.eye(head.a) for _ in range(head.heads)] for head in heads]

@@ -34,6 +34,8 @@ _REASONS = {
     "unreached": "not linear in the weights: the reached directions depend on earlier weights",
     "mix-heads": "not linear in the weights: W_K and W_Q change through their inverses",
     "mix-some-heads": "not linear in the weights: which heads mix depends on all heads",
+    "mix-factored-heads": "not linear in the weights: W_K and W_Q change through their inverses",
+    "filled": "not linear in the weights: which changes keep the joint tensor depends on all heads",
     "shift": "not linear in the weights: the change of the next bias depends on other weights",
 }
 
@@ -149,7 +151,7 @@ def symmetry_table(
     (5, 4)
     """
     net = architecture(spec)
-    if not isinstance(net, Network | Polynomial):
+    if not isinstance(net, Network | Polynomial) or (isinstance(net, Network) and not net.plain):
         raise UnsupportedError(
             f"spec {quote(str(net))}: conserved quantities are supported for stacks and "
             "polynomial networks; for the symmetries of transformers use segre explain"
@@ -213,7 +215,7 @@ def gradients(field: Prime, spec: Network | Polynomial, found: Generators) -> Ar
     if piece.kind in ("silent-scores", "scales") or (
         piece.kind == "pooled-heads"
         and isinstance(spec, Network)
-        and spec.layers[piece.layer - 1].attention.dv is None
+        and spec.layers[piece.layer - 1].dv is None
     ):
         return g
     if piece.kind == "skew-scores":
@@ -232,7 +234,7 @@ def _group(spec: Network | Polynomial, found: Generators) -> str:
             found.piece.kind
         ]
     layer = spec.layers[found.piece.layer - 1]
-    head = layer.attention
+    head = layer
     match found.piece.kind:
         case "query-key":
             return f"GL({head.a})"

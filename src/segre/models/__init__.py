@@ -15,9 +15,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from segre.errors import SpecError, UnsupportedError
-from segre.hybrid.spec import KEYS as STACK_KEYS
-from segre.hybrid.spec import Hybrid
-from segre.hybrid.spec import read as read_stack
 from segre.models.live import live
 from segre.models.names import (
     CONFIG,
@@ -32,6 +29,7 @@ from segre.models.names import (
 from segre.models.registry import FAMILIES, PRESETS, from_config
 from segre.polynomial.spec import Polynomial
 from segre.polynomial.spec import inline as read_polynomial
+from segre.spec import KEYS as STACK_KEYS
 from segre.spec import Network
 from segre.transformer.choices import KEYS
 from segre.transformer.spec import Transformer
@@ -51,7 +49,7 @@ __all__ = [
     "with_attention",
 ]
 
-Spec: TypeAlias = Network | Hybrid | Polynomial | Transformer
+Spec: TypeAlias = Network | Polynomial | Transformer
 Source: TypeAlias = Any  # what `architecture` takes: names, files, mappings, specs and live objects
 
 
@@ -75,7 +73,7 @@ def architecture(source: Source, *, defaults: bool = False) -> Spec:
     >>> f"{architecture('llama-3-8b/kv=32').parameters:,}"
     '8,835,567,616'
     """
-    if isinstance(source, Network | Hybrid | Polynomial | Transformer):
+    if isinstance(source, Network | Polynomial | Transformer):
         return source
     held = live(source)
     if held is not None:
@@ -97,7 +95,7 @@ def architecture(source: Source, *, defaults: bool = False) -> Spec:
     return _read(read_file(found.file), str(found.file), defaults)
 
 
-def with_attention(source: Source, asks: str) -> Network | Hybrid | Transformer:
+def with_attention(source: Source, asks: str) -> Network | Transformer:
     """The architecture, which must be an attention network; `asks` is the command that needs it."""
     spec = architecture(source)
     if isinstance(spec, Polynomial):
@@ -161,7 +159,7 @@ def _meant(given: Mapping[str, Any], quoted: str, defaults: bool) -> Spec:
             f"allowed: a kind, or model_type, as in {CONFIG}"
         )
     if kind in STACKS:
-        return read_stack(given, quoted)
+        return Network.from_mapping(given, quoted)
     if kind in POLYNOMIALS:
         return Polynomial.from_mapping(given, quoted)
     try:

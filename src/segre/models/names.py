@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
+from segre import spec as stack
 from segre.files import is_standard_input
-from segre.hybrid import spec as hybrid
 from segre.models import hub
 from segre.models.registry import FAMILIES, PRESETS
 from segre.polynomial import spec as polynomial
 from segre.values import quote
 
-STACKS = hybrid.KINDS
+STACKS = stack.KINDS
 POLYNOMIALS = polynomial.KINDS
 KINDS = (*STACKS, *POLYNOMIALS, "transformer", *FAMILIES)
 CONFIG = "config.json"

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from segre.spec import Layer, Network
+from segre.attention.layer import Layer
+from segre.spec import Network
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +31,11 @@ class Dimensions:
         tau = [min(reached[0], net.t)]
         for layer in net.layers:
             reached.append(min(layer.width_out, _pass(layer, reached[-1], 0, silent)))
-            through = layer.attention.heads * min(_narrow(layer, tau[-1]), layer.attention.a)
+            through = layer.heads * min(_narrow(layer, tau[-1]), layer.a)
             tau.append(min(layer.width_out, net.t, through))
         read = [net.layers[-1].width_out]
         for layer in reversed(net.layers):
-            spread = _pass(layer, read[-1], 2 * layer.attention.a, silent)
+            spread = _pass(layer, read[-1], 2 * layer.a, silent)
             read.append(min(layer.width_in, spread))
         lightning = net.score == "lightning"
         return cls(
@@ -48,18 +49,18 @@ class Dimensions:
         """The number of (layer, head, pair) of section 6."""
         t = net.t
         return sum(
-            layer.attention.heads * (t * t if rho > 1 else t * (t + 1) // 2)
+            layer.heads * (t * t if rho > 1 else t * (t + 1) // 2)
             for rho, layer in zip(self.reached, net.layers, strict=False)
         )
 
 
 def _narrow(layer: Layer, n: int) -> int:
-    dv = layer.attention.dv
+    dv = layer.dv
     return n if dv is None else min(n, dv)
 
 
 def _pass(layer: Layer, n: int, s: int, silent: bool) -> int:
-    heads, dv = layer.attention.heads, layer.attention.dv
+    heads, dv = layer.heads, layer.dv
     if silent:
         return n if dv is None else min(n, heads * dv)
     return heads * (_narrow(layer, n) + s)

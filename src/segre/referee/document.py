@@ -123,6 +123,8 @@ def _spec(value: Any) -> Network:
         net = Network.from_mapping(value)
     except SpecError as error:
         raise RejectionError(str(error)) from None
+    if not net.plain:
+        raise RejectionError("spec: certificates of version 1 are of kinds 'lightning', 'softmax'")
     if canonical(value) != canonical(net.document()):
         raise RejectionError(
             "spec: not in canonical form (one value for each layer, defaults left out)"
@@ -188,7 +190,7 @@ def _upper(value: Any, net: Network, claim: Claim) -> Upper:
         layer = whole(piece["layer"], f"{where}.layer", 1, net.depth)
         head = piece["head"]
         if head is not None:
-            heads = net.layers[layer - 1].attention.heads
+            heads = net.layers[layer - 1].heads
             head = whole(head, f"{where}.head", 1, heads)
         gain = whole(piece["dimension"], f"{where}.dimension", 1, claim.parameters)
         pieces.append(ListedPiece(piece["kind"], layer, head, gain))

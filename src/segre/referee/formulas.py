@@ -14,7 +14,7 @@ from segre.spec import Network
 def closed_form(net: Network) -> int:
     """The dimension of a stack of single heads without factored values, section 7.4."""
     for layer in net.layers:
-        if layer.attention.heads != 1 or layer.attention.dv is not None:
+        if layer.heads != 1 or layer.dv is not None:
             raise RejectionError(
                 "upper.kind: closed-form needs one head in every layer and no value dimension"
             )
@@ -26,7 +26,7 @@ def closed_form(net: Network) -> int:
     if net.score == "softmax" and net.t == 1:
         return r[depth] * (d[depth] + d[0] - r[depth])
     # p[i] belongs to layer i; p[0] is never read.
-    p = [0] + [min(layer.attention.a, r[i]) for i, layer in enumerate(net.layers)]
+    p = [0] + [min(layer.a, r[i]) for i, layer in enumerate(net.layers)]
     s = [0] * depth + [r[depth]]
     for i in range(depth - 1, 0, -1):
         s[i] = min(r[i], s[i + 1] + 2 * p[i + 1])

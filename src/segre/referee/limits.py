@@ -23,9 +23,7 @@ def _bytes(certificate: Certificate) -> int:
     t, widest = net.t, max(net.widths)
     witness = len(certificate.independence.points) if certificate.independence else 0
     tape = sum(
-        layer.attention.heads
-        * (2 * layer.attention.a + (layer.attention.dv or 0) + 2 * layer.width_out + 4 * t)
-        * t
+        layer.heads * (2 * layer.a + (layer.dv or 0) + 2 * layer.width_out + 4 * t) * t
         for layer in net.layers
     )
     return max(
@@ -46,7 +44,7 @@ def work(certificate: Certificate) -> float:
     steps = entries = spans = 0.0
     there = back = size * rates.copy
     for layer in net.layers:
-        head = layer.attention
+        head = layer
         before, after, a = layer.width_in, layer.width_out, head.a
         inner = after if head.dv is None else head.dv
         products = [(a, before, t), (a, before, t), (t, a, t), (inner, before, t), (inner, t, t)]
@@ -79,7 +77,7 @@ def work(certificate: Certificate) -> float:
         total += vectors * (rank + 4 * size // net.depth) * rates.entry
         total += (vectors * 3 + rank + lower) * size * rates.copy + rank * size * rates.entry
         # Every piece is reduced by every piece before it.
-        pieces = sum(4 + 4 * layer.attention.heads for layer in net.layers)
+        pieces = sum(4 + 4 * layer.heads for layer in net.layers)
         total += pieces * pieces * rates.step
     return total
 
@@ -89,7 +87,7 @@ def _vectors(certificate: Certificate) -> int:
     net, dimensions = certificate.net, certificate.dimensions
     count = 0
     for i, layer in enumerate(net.layers, start=1):
-        heads, a, dv = layer.attention.heads, layer.attention.a, layer.attention.dv
+        heads, a, dv = layer.heads, layer.a, layer.dv
         before, after = layer.width_in, layer.width_out
         rho, sigma = dimensions.reached[i - 1], dimensions.read[i]
         inner = after if dv is None else dv

@@ -53,7 +53,7 @@ def slots(net: Network) -> tuple[Slot, ...]:
 def _slots(net: Network) -> Iterator[Slot]:
     offset = 0
     for number, layer in enumerate(net.layers, start=1):
-        a, dv = layer.attention.a, layer.attention.dv
+        a, dv = layer.a, layer.dv
         before, after = layer.width_in, layer.width_out
         shapes = [("K", a, before), ("Q", a, before)]
         if dv is None:
@@ -61,7 +61,7 @@ def _slots(net: Network) -> Iterator[Slot]:
         else:
             shapes += [("V", dv, before), ("O", after, dv)]
         for name, rows, columns in shapes:
-            for head in range(1, layer.attention.heads + 1):
+            for head in range(1, layer.heads + 1):
                 yield Slot(number, name, head, offset, rows, columns)
                 offset += rows * columns
 
@@ -121,7 +121,7 @@ def record(point: Point, tokens: nmod_mat, exp: Exponential | None) -> Recording
     X = tape.leaf(tokens)
     for number, layer in enumerate(point.net.layers, start=1):
         heads = []
-        for head in range(1, layer.attention.heads + 1):
+        for head in range(1, layer.heads + 1):
             keys = tape.product(leaves[number, "K", head], X)
             queries = tape.product(leaves[number, "Q", head], X)
             S = tape.pairing(keys, queries)
@@ -129,7 +129,7 @@ def record(point: Point, tokens: nmod_mat, exp: Exponential | None) -> Recording
             if exp is not None:
                 S = tape.normalised(tape.exponential(S, exp))
             value = tape.product(tape.product(leaves[number, "V", head], X), S)
-            if layer.attention.dv is not None:
+            if layer.dv is not None:
                 value = tape.product(leaves[number, "O", head], value)
             heads.append(value)
         X = reduce(tape.sum, heads)
@@ -177,7 +177,7 @@ def score_differences(net: Network, draw: Draw, number: int, reached: Sequence[i
     differences = iter([S - T for S, T in zip(here, there, strict=True)])
     row: list[int] = []
     for rho, layer in zip(reached, net.layers, strict=False):
-        for _ in range(layer.attention.heads):
+        for _ in range(layer.heads):
             difference = next(differences)
             row += [
                 int(difference[k, q])

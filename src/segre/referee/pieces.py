@@ -11,12 +11,12 @@ from itertools import product
 
 from flint import nmod_mat
 
+from segre.attention.layer import Layer
 from segre.referee.dimensions import Dimensions
 from segre.referee.linear import above, annihilator, beside, integers, select, top
 from segre.referee.network import Key, Point, Slot
 from segre.referee.rejection import RejectionError
 from segre.referee.spans import Spans
-from segre.spec import Layer
 
 Vector = list[tuple[int, int]]
 LATE = "mix-some-heads"  # a piece that earlier certificates do not have
@@ -58,14 +58,14 @@ class Pieces:
                 yield Piece("query-key", i, h, self._query_key(i, h))
                 if self.dimensions.parallel[i - 1]:
                     yield Piece("skew-scores", i, h, self._skew_scores(i, h))
-                if layer.attention.dv is not None:
+                if layer.dv is not None:
                     yield Piece("value-output", i, h, self._value_output(i, h))
                 if net.score == "lightning":
                     yield Piece("scale", i, h, self._scale(i, h))
-            if net.score == "lightning" and layer.attention.dv is None:
+            if net.score == "lightning" and layer.dv is None:
                 yield Piece("mix-heads", i, None, self._mix_heads(i))
         for i in range(net.depth, 0, -1):
-            if net.score == "lightning" and net.layers[i - 1].attention.dv is None:
+            if net.score == "lightning" and net.layers[i - 1].dv is None:
                 yield Piece(LATE, i, None, self._mix_some_heads(i))
 
     # Building blocks: parts of vectors in one weight matrix.
@@ -115,7 +115,7 @@ class Pieces:
             key = (i, _last(layer), h)
             for n, c in product(unseen, range(self.slots[key].columns)):
                 yield self._column(key, c, n)
-        dv = layer.attention.dv
+        dv = layer.dv
         if dv is None:
             return
         outputs = [R * weights[i, "O", h] for h in heads]
@@ -138,7 +138,7 @@ class Pieces:
             key = (i, name, h)
             for f, r in product(missed, range(self.slots[key].rows)):
                 yield self._row(key, r, f)
-        dv = layer.attention.dv
+        dv = layer.dv
         if dv is None:
             return
         values = [weights[i, "V", h] * B for h in heads]
@@ -160,7 +160,7 @@ class Pieces:
 
     def _pooled_heads(self, i: int) -> Iterator[Vector]:
         layer = self.point.net.layers[i - 1]
-        heads, dv = layer.attention.heads, layer.attention.dv
+        heads, dv = layer.heads, layer.dv
         if dv is None:
             first = self.slots[i, "V", 1]
             for h in range(2, heads + 1):
@@ -176,18 +176,18 @@ class Pieces:
             yield moved + self._column((i, "O", hk + 1), rk, column)
 
     def _query_key(self, i: int, h: int) -> Iterator[Vector]:
-        for j, k in _pairs(self.point.net.layers[i - 1].attention.a):
+        for j, k in _pairs(self.point.net.layers[i - 1].a):
             yield self._rows((i, "Q", h), j, k, 1) + self._rows((i, "K", h), k, j, -1)
 
     def _skew_scores(self, i: int, h: int) -> Iterator[Vector]:
         K, Q = (i, "K", h), (i, "Q", h)
-        for j, k in _pairs(self.point.net.layers[i - 1].attention.a):
+        for j, k in _pairs(self.point.net.layers[i - 1].a):
             if k < j:
                 yield self._rows(K, j, k, 1, Q) + self._rows(K, k, j, -1, Q)
                 yield self._rows(Q, j, k, 1, K) + self._rows(Q, k, j, -1, K)
 
     def _value_output(self, i: int, h: int) -> Iterator[Vector]:
-        for j, k in _pairs(self.point.net.layers[i - 1].attention.dv or 0):
+        for j, k in _pairs(self.point.net.layers[i - 1].dv or 0):
             yield self._rows((i, "V", h), j, k, 1) + self._columns((i, "O", h), j, k, -1)
 
     def _scale(self, i: int, h: int) -> Iterator[Vector]:
@@ -197,7 +197,7 @@ class Pieces:
 
     def _mix_heads(self, i: int) -> Iterator[Vector]:
         layer, B = self.point.net.layers[i - 1], self.spans.reached[i - 1]
-        a, parallel = layer.attention.a, self.dimensions.parallel[i - 1]
+        a, parallel = layer.a, self.dimensions.parallel[i - 1]
         if B.ncols() > (2 * a if parallel else a):
             return
         weights, heads = self.point.weights, _heads(layer)
@@ -219,7 +219,7 @@ class Pieces:
 
     def _mix_some_heads(self, i: int) -> Iterator[Vector]:
         layer, B = self.point.net.layers[i - 1], self.spans.reached[i - 1]
-        a, r, p = layer.attention.a, B.ncols(), self.point.prime
+        a, r, p = layer.a, B.ncols(), self.point.prime
         free = r - a
         if self.dimensions.parallel[i - 1] or free < 1 or len(_heads(layer)) - 1 <= free * free:
             return
@@ -268,11 +268,11 @@ def lifted(C: nmod_mat, B: nmod_mat, A: nmod_mat) -> nmod_mat:
 
 
 def _heads(layer: Layer) -> range:
-    return range(1, layer.attention.heads + 1)
+    return range(1, layer.heads + 1)
 
 
 def _last(layer: Layer) -> str:
-    return "V" if layer.attention.dv is None else "O"
+    return "V" if layer.dv is None else "O"
 
 
 def _pairs(size: int) -> Iterator[tuple[int, int]]:

@@ -49,7 +49,7 @@ class Spans:
 
 
 def _values(point: Point, number: int) -> list[nmod_mat]:
-    attention = point.net.layers[number - 1].attention
+    attention = point.net.layers[number - 1]
     weights = point.weights
     heads = range(1, attention.heads + 1)
     if attention.dv is None:

@@ -22,7 +22,6 @@ from segre.fields.interface import Array
 from segre.fields.real import Real
 from segre.geometry.dimension import dimension
 from segre.geometry.flow import integrate, loss_and_gradient
-from segre.hybrid.spec import Hybrid
 from segre.network import forward, tensors
 from segre.reproduce.claim import Claim, Source, at_least, at_most, near, not_testable
 from segre.reproduce.experiment import (
@@ -37,6 +36,7 @@ from segre.reproduce.experiment import (
     Work,
 )
 from segre.reproduce.state import Kept
+from segre.spec import Network
 
 GATES = {"none": "no gate", "head": "a gate per head", "element": "a gate per element"}
 DIMENSIONS = {  # sizes, and the dimension for each gate; an upper bound that meets the exact rank
@@ -47,13 +47,13 @@ TRAINED = "softmax/d=4,4/a=2/dv=3/t=3"
 DEEP = "softmax/d=4,4,4,4,4,4,4/a=2/t=4"
 
 
-def spec_of(base: str, gate: str) -> Hybrid:
+def spec_of(base: str, gate: str) -> Network:
     """The stack with a gate; also without one a stack with a mechanism for every head."""
     head, _, t = base.rpartition("/t=")
-    return Hybrid.parse(f"{head}/gate={gate}/t={t}")
+    return Network.parse(f"{head}/gate={gate}/t={t}")
 
 
-def weights_of(spec: Hybrid, vector: Array) -> dict[str, Array]:
+def weights_of(spec: Network, vector: Array) -> dict[str, Array]:
     """The tensors of the first layer, by name, heads first."""
     return {
         name: vector[slot.range].reshape(slot.shape)
@@ -62,7 +62,7 @@ def weights_of(spec: Hybrid, vector: Array) -> dict[str, Array]:
     }
 
 
-def mixture(spec: Hybrid, vector: Array, X: Array) -> Array:
+def mixture(spec: Network, vector: Array, X: Array) -> Array:
     """The two levels of experts, summed one by one; tokens are the columns of X."""
     w = weights_of(spec, vector)
     out = np.zeros((spec.widths[-1], X.shape[1]))

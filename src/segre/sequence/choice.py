@@ -55,7 +55,8 @@ def method_cost(how: Mechanism, sizes: Sizes, method: str) -> Cost:
 def choose(how: Mechanism, sizes: Sizes) -> str:
     """The method that is expected to be the quickest.
 
-    >>> fast = Mechanism(weigh="taylor", order=2)
+    >>> from segre.attention import NAMED
+    >>> fast = NAMED["fast"]
     >>> [choose(fast, Sizes(n, a=16, dv=16)) for n in (64, 4096)]
     ['dense', 'linear']
     """
@@ -97,12 +98,12 @@ def state_size(how: Mechanism, sizes: Sizes) -> int | None:
 def _pointwise(how: Mechanism) -> tuple[int, int]:
     """Operations on one score, and their load."""
     count, load = 0, 0
-    if how.weigh == "exp":
+    if how.exponential:
         count, load = 1, _EXP
         if shared(how):
             count, load = count + 2, load + 2 * _PASS
-    elif how.weigh == "taylor":
-        count, load = 3 * how.order, 3 * how.order * _PASS
+    else:
+        count, load = how.operations, how.operations * _PASS
     if shared(how):
         count, load = count + 1, load + _SUM
     if how.decay != "none":
@@ -124,7 +125,7 @@ def _of_rows(how: Mechanism, sizes: Sizes, reach: bool) -> Cost:
     products = 2 * (a + dv) + 2 * a * (how.normalise == "both")
     masked = 2 * _PASS * (width if reach else size if how.causal else 0)
     pairs = n * width
-    if how.weigh == "taylor" and size * n * sizes.number >= _LARGE:
+    if how.series and size * n * sizes.number >= _LARGE:
         load += _NEW
     at_once = sizes.heads * n * n <= _rows.AT_ONCE
     calls = 14 * (1 if at_once else sizes.heads) * -(-n // size)
@@ -140,7 +141,7 @@ def _running(how: Mechanism, sizes: Sizes) -> Cost:
     block = min(default_block(how, a, sizes.dv), n)
     features = feature_count(how, a)
     count, load = _pointwise(how)
-    made = 2 * features if how.weigh == "taylor" else 0
+    made = 2 * features if how.series else 0
     products = 4 * features * dv + 2 * block * (a + dv)
     passes = 4 * features * dv / block + 2 * dv
     if how.decay != "none":
@@ -161,7 +162,7 @@ def _factored(how: Mechanism, sizes: Sizes) -> Cost:
     features = feature_count(how, a)
     share = (n + how.keys(n)) / (2 * n)  # queries and keys, halves of a token each
     products = 4 * features * dv * share
-    made = 2 * features * share if how.weigh == "taylor" else 0
+    made = 2 * features * share if how.series else 0
     step = min(tokens_at_once(sizes.heads, features), n)
     passes = 2 * dv * shared(how)
     calls = 8 + (2 * (a * (how.order - 1) + 16) * -(-n // step) if made else 0)

@@ -16,7 +16,6 @@ from segre.architectures import Architecture
 from segre.attention.mechanism import Mechanism
 from segre.errors import SpecError
 from segre.finding import Status, Unbounded
-from segre.hybrid.spec import Hybrid
 from segre.models import Source, with_attention
 from segre.sequence.choice import Sizes, choose, crossover, method_cost, state_size
 from segre.sequence.forms import factors
@@ -179,8 +178,7 @@ def alike_heads(spec: Any) -> tuple[list[Alike], int]:
 
 
 @alike_heads.register(Network)
-@alike_heads.register(Hybrid)
-def _of_stack(spec: Network | Hybrid) -> tuple[list[Alike], int]:
+def _of_stack(spec: Network) -> tuple[list[Alike], int]:
     out = []
     for level in levels(spec):
         for group in level.groups:

@@ -19,7 +19,7 @@ def factored(how: Mechanism, q: Array, k: Array, v: Array) -> Array:
     """
     if shared(how):
         v = np.concatenate([v, np.ones((*v.shape[:-1], 1), v.dtype)], -1)
-    plain = how.weigh == "identity"
+    plain = how.linear
     out = q @ (k.swapaxes(-1, -2) @ v) if plain else _taylor(how.order, q, k, v)
     return np.asarray(out[..., :-1] / out[..., -1:] if shared(how) else out)
 

@@ -21,7 +21,8 @@ def methods(how: Mechanism) -> tuple[str, ...]:
 
     >>> methods(Mechanism()), methods(Mechanism(window=8))
     (('dense',), ('dense', 'band'))
-    >>> methods(Mechanism(weigh="taylor", order=2))
+    >>> from segre.attention import NAMED
+    >>> methods(NAMED["fast"])
     ('dense', 'linear')
     """
     return ("dense", *["linear"] * factors(how), *["band"] * banded(how))
@@ -34,7 +35,7 @@ def banded(how: Mechanism) -> bool:
 
 def factors(how: Mechanism) -> bool:
     """Whether weights are products of features, but for a division by their sums over keys."""
-    return how.polynomial and how.normalise in ("none", "keys") and not banded(how)
+    return how.by_features and how.normalise in ("none", "keys") and not banded(how)
 
 
 def feature_count(how: Mechanism, a: int) -> int:
@@ -42,7 +43,7 @@ def feature_count(how: Mechanism, a: int) -> int:
 
     Of a Taylor polynomial they are the monomials, as many as there are in a variables.
     """
-    return a if how.weigh == "identity" else comb(a + how.order, how.order)
+    return a if how.linear else comb(a + how.order, how.order)
 
 
 def shared(how: Mechanism) -> bool:

@@ -39,10 +39,10 @@ def mix(
     within the window) or auto. All give the same result up to rounding. `decay` gives the learned
     decay of each head.
 
-    >>> from fractions import Fraction
+    >>> from segre.attention.reading import one_of
     >>> rng = np.random.default_rng(0)
     >>> Q, K, V = rng.standard_normal((3, 500, 4))
-    >>> how = Mechanism(weigh="identity", normalise="none", causal=True, decay=Fraction(9, 10))
+    >>> how = one_of("lightning:decay=9/10")
     >>> bool(abs(mix(how, Q, K, V, "linear") - mix(how, Q, K, V, "dense")).max() < 1e-12)
     True
     """
@@ -72,8 +72,8 @@ def feed(
 
     The mechanism must have features, a window or local blocks.
 
-    >>> from fractions import Fraction
-    >>> how = Mechanism(weigh="identity", normalise="none", causal=True, decay=Fraction(1, 2))
+    >>> from segre.attention.reading import one_of
+    >>> how = one_of("lightning:decay=1/2")
     >>> X = np.arange(8.0).reshape(4, 2)
     >>> first, state = feed(how, X[:3], X[:3], X[:3])
     >>> rest, _ = feed(how, X[3:], X[3:], X[3:], state)

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from segre.attention.mechanism import Mechanism
+from segre.attention.pattern import weighed
 from segre.fields.interface import Array
+from segre.fields.real import Real
 from segre.sequence.forms import banded, shared
 from segre.sequence.running import power_table
 from segre.sequence.taylor import polynomial
@@ -102,14 +104,14 @@ class _Rows:
         how, scores = self.how, self._scores(here, seen)
         if columns.shift is not None:
             scores -= columns.shift[..., None, seen]
-        if how.weigh == "exp":
+        if how.exponential:
             self._hide(here, seen, scores, -np.inf)
             if shared(how):
                 scores -= scores.max(axis=-1, keepdims=True)
             weights = np.exp(scores, out=scores)
         else:
-            assert how.polynomial, how.weigh
-            weights = scores if how.weigh == "identity" else polynomial(scores, how.order)
+            floats = Real(scores.dtype)
+            weights = polynomial(scores, how.order) if how.series else weighed(floats, how, scores)
             self._hide(here, seen, weights, 0)
         if self.rates is not None:
             weights *= self._faded(here, seen)
@@ -119,7 +121,7 @@ class _Rows:
 
     def columns(self) -> _Columns:
         """Sums over the queries of each key: of exponentials, relative to the largest."""
-        exp = self.how.weigh == "exp"
+        exp = self.how.exponential
         total = np.zeros(self.k.shape[:-1], self.q.dtype)
         top = np.full(total.shape, -np.inf if exp else 0, self.q.dtype)
         for here, seen in self.chunks():

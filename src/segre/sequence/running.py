@@ -37,7 +37,7 @@ class State:
 
 def default_block(how: Mechanism, a: int, dv: int) -> int:
     """A block that is quick: larger where features are many."""
-    if how.weigh == "taylor":
+    if how.series:
         return 128
     return 32 if a * dv <= 1 << 14 else 64
 
@@ -132,14 +132,14 @@ def _group(
     """Write the rows `here` of the output, blocks side by side; the state after them."""
     Q, K, V, to = (_blocks(x, here, pace.size) for x in (q, k, v, out))
     inner = Q @ K.swapaxes(-1, -2)
-    if how.weigh == "taylor":
+    if how.series:
         inner = polynomial(inner, how.order)
         scale = coefficients(q.shape[-1], how.order).astype(q.dtype)[:, None]
         Q, K = monomials(Q, how.order), monomials(K, how.order)
     inner *= pace.inside
     np.matmul(inner, V, out=to)
     written = (K if pace.write is None else K * pace.write).swapaxes(-1, -2) @ V
-    if how.weigh == "taylor":
+    if how.series:
         written *= scale
     states = np.empty_like(written)
     for number in range(written.shape[-3]):

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import singledispatch
-from typing import Any
 
-from segre.attention import mechanism
 from segre.attention.mechanism import Mechanism
 from segre.errors import UnsupportedError
-from segre.hybrid.spec import KINDS, Hybrid
-from segre.hybrid.stages import named
 from segre.models import Source, with_attention
-from segre.network import slots as network_slots
-from segre.spec import Network
+from segre.spec import KINDS, Network
+from segre.stack.stages import named
 from segre.values import quote
-
-Stack = Network | Hybrid
 
 
 @dataclass(frozen=True)
@@ -41,10 +34,10 @@ class Level:
     groups: tuple[Heads, ...]
 
 
-def stack_of(source: Source) -> Stack:
+def stack_of(source: Source) -> Network:
     """The stack of a spec; other architectures are refused."""
     spec = with_attention(source, "segre run")
-    if not isinstance(spec, Network | Hybrid):
+    if not isinstance(spec, Network):
         raise UnsupportedError(
             f"spec {quote(str(spec))}: segre run supports only stacks of attention layers; "
             "allowed: "
@@ -53,27 +46,8 @@ def stack_of(source: Source) -> Stack:
     return spec
 
 
-@singledispatch
-def levels(spec: Any) -> tuple[Level, ...]:
+def levels(spec: Network) -> tuple[Level, ...]:
     """The layers of a stack."""
-    raise TypeError(f"layers of a {type(spec).__name__} are not supported")
-
-
-@levels.register
-def _network_levels(spec: Network) -> tuple[Level, ...]:
-    out = []
-    for number, layer in enumerate(spec.layers, 1):
-        head = layer.attention
-        shapes = {slot.name: slot.shape for slot in network_slots(layer)}
-        names = {name: f"layer{number}.{name}" for name in shapes}
-        dv = layer.width_out if head.dv is None else head.dv
-        group = Heads(mechanism(head.score), head.heads, head.a, dv, shapes, names)
-        out.append(Level(layer.width_in, layer.width_out, (group,)))
-    return tuple(out)
-
-
-@levels.register
-def _hybrid_levels(spec: Hybrid) -> tuple[Level, ...]:
     out = []
     for number, layer in enumerate(spec.layers, 1):
         groups = tuple(

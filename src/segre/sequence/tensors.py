@@ -13,14 +13,15 @@ from segre.errors import SegreError, WeightsError
 from segre.fields.interface import Array
 from segre.sequence.files import read_tensors
 from segre.sequence.given import floats
-from segre.sequence.stack import Level, Stack, levels, stack_of
+from segre.sequence.stack import Level, levels, stack_of
+from segre.spec import Network
 from segre.values import quote
 from segre.weights import Weights
 
 Given = Weights | Mapping[str, Any] | str | Path | Any
 
 
-def tensors_of(spec: Stack, weights: Given) -> dict[str, Array]:
+def tensors_of(spec: Network, weights: Given) -> dict[str, Array]:
     """All tensors, as finite floats of the shapes that the spec says; the number of tokens is free.
 
     Names are layer1.W_K, layer1.W_Q and so on; of the second group of heads of a layer
@@ -83,7 +84,7 @@ def _wanted(every: tuple[Level, ...]) -> dict[str, tuple[int, ...]]:
     }
 
 
-def _require_the_same(spec: Stack, stated: Any, source: object) -> None:
+def _require_the_same(spec: Network, stated: Any, source: object) -> None:
     """The spec beside the weights must be the one that is asked for, but for its tokens."""
     try:
         other = stack_of(stated)

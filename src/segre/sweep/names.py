@@ -18,7 +18,6 @@ from typing import Any
 
 from segre.architectures import Architecture
 from segre.geometry.closed_form import predicted
-from segre.hybrid.spec import Hybrid
 from segre.models import STACKS
 from segre.polynomial.bounds import expected
 from segre.polynomial.spec import CONVOLUTIONAL, DENSE, Polynomial
@@ -110,16 +109,13 @@ def fields_of(spec: Architecture, kind: str, each: Collection[str] = ()) -> dict
 
 
 def _columns_of_stack(spec: Architecture) -> dict[str, tuple[Any, ...]]:
-    if isinstance(spec, Hybrid):
-        ranks, inner = [(x.a, x.dv) for x in spec.layers], spec.document()["heads"]
-    else:
-        assert isinstance(spec, Network)
-        ranks, inner = [(x.attention.a, x.attention.dv) for x in spec.layers], spec.heads_by_layer
+    assert isinstance(spec, Network)
+    heads = spec.heads_by_layer if spec.plain else spec.document()["heads"]
     return {
         "d": spec.widths,
-        "a": tuple(a for a, _ in ranks),
-        "heads": tuple(inner),
-        "dv": tuple(dv or 0 for _, dv in ranks),
+        "a": tuple(layer.a for layer in spec.layers),
+        "heads": tuple(heads),
+        "dv": tuple(layer.dv or 0 for layer in spec.layers),
     }
 
 

@@ -39,4 +39,6 @@ def nearest(spec: Architecture) -> tuple[Theorem, tuple[str, ...]]:
 def _alike(spec: Architecture) -> tuple[Theorem, ...]:
     if isinstance(spec, Polynomial):
         return _POLYNOMIALS
-    return _STACKS if isinstance(spec, Network) else _TRANSFORMERS
+    if isinstance(spec, Network):
+        return _STACKS if spec.plain else ()
+    return _TRANSFORMERS

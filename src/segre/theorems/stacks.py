@@ -39,7 +39,7 @@ def _softmax_symmetries(spec: Network) -> dict[str, int]:
     r = [d[0]]
     for width in d[1:]:
         r.append(min(r[-1], width))
-    p = [min(layer.attention.a, r[i]) for i, layer in enumerate(spec.layers)]
+    p = [min(layer.a, r[i]) for i, layer in enumerate(spec.layers)]
     s = r[-1]
     dimension = r[-1] * d[-1]
     for i in reversed(range(spec.depth)):
@@ -53,7 +53,7 @@ def _softmax_symmetries(spec: Network) -> dict[str, int]:
 
 def _heads_hypotheses(spec: Network) -> tuple[Hypothesis, ...]:
     d = spec.width_in
-    heads = [layer.attention for layer in spec.layers]
+    heads = list(spec.layers)
     values = [d if head.dv is None else head.dv for head in heads]
     written = min(d if one.dv is None else one.heads * one.dv for one in heads)
     return (
@@ -67,7 +67,7 @@ def _heads_hypotheses(spec: Network) -> tuple[Hypothesis, ...]:
 
 
 def _heads_symmetries(spec: Network) -> dict[str, int]:
-    heads = [layer.attention for layer in spec.layers]
+    heads = list(spec.layers)
     return {
         "bases of queries and keys": sum(head.heads * head.a**2 for head in heads),
         "bases of values": sum(head.heads * (head.dv or 0) ** 2 for head in heads),
@@ -84,7 +84,7 @@ def _one_layer_hypotheses(spec: Network) -> tuple[Hypothesis, ...]:
 
 def _one_layer_symmetries(spec: Network) -> dict[str, int]:
     """Parameters minus d d' + p (2d - p) - 1."""
-    d, a = spec.width_in, spec.layers[0].attention.a
+    d, a = spec.width_in, spec.layers[0].a
     p = min(a, d)
     return {_INVARIANT: 2 * a * d - p * (2 * d - p), _SCALES: 1}
 
@@ -94,7 +94,7 @@ def _one_layer_symmetries(spec: Network) -> dict[str, int]:
 
 def _deep_hypotheses(spec: Network) -> tuple[Hypothesis, ...]:
     d = spec.width_in
-    ranks = [min(layer.attention.a, d) for layer in spec.layers]
+    ranks = [min(layer.a, d) for layer in spec.layers]
     tokens = 2 if min(ranks) == d else min(ranks) + 1
     return (
         _tokens("L.1", spec, tokens, "t >= 2, and t >= a + 1 if a < d = d_0"),
@@ -107,7 +107,7 @@ def _deep_hypotheses(spec: Network) -> tuple[Hypothesis, ...]:
 def _deep_symmetries(spec: Network) -> dict[str, int]:
     """Parameters minus d d_l + sum_i p (2d - p) - l."""
     d = spec.width_in
-    ranks = [min(layer.attention.a, d) for layer in spec.layers]
+    ranks = [min(layer.a, d) for layer in spec.layers]
     invariants = d * spec.widths[-1] + sum(p * (2 * d - p) for p in ranks)
     return {_INVARIANT: spec.parameters - invariants, _SCALES: spec.depth}
 

@@ -135,7 +135,7 @@ def _require_scores(spec: Traits) -> None:
         raise SpecError("sinks need attn=softmax")
     if spec.qknorm and not spec.mechanism.ignores_shifts:
         raise SpecError("qknorm needs attn=softmax")
-    bilinear = spec.mechanism.weigh == "identity"
+    bilinear = spec.mechanism.linear
     if spec.feature != "none" and (not bilinear or spec.pos == "rope"):
         raise SpecError("feature needs attn=lightning, and not pos=rope")
     if spec.decay != "none" and (not bilinear or spec.pos == "rope" or spec.window):

@@ -12,10 +12,10 @@ import numpy as np
 
 from segre.errors import SegreError, UnsupportedError, WeightsError
 from segre.fields.interface import Array
-from segre.hybrid.spec import KINDS, Hybrid
 from segre.models import architecture
-from segre.network import LayerWeights, layer_starts, slots, tensors, unflatten
-from segre.spec import Network
+from segre.network import LayerWeights, layer_starts, tensors, unflatten
+from segre.spec import KINDS, Network
+from segre.stack.stages import slots
 from segre.values import quote
 from segre.weights.arrays import read_arrays
 from segre.weights.numbers import Numbers, random_fractions
@@ -39,12 +39,7 @@ class Weights(Numbers):
     @property
     def network(self) -> Network:
         """The spec, if all heads are plain softmax or plain lightning; otherwise refused."""
-        if not isinstance(self.spec, Network):
-            raise UnsupportedError(
-                f"spec {quote(str(self.spec))}: its heads have mechanisms with options; allowed "
-                "here: plain softmax or lightning (segre.attend takes all weights)"
-            )
-        return self.spec
+        return self.spec.require_plain()
 
     @cached_property
     def layers(self) -> list[LayerWeights[Array]]:
@@ -55,10 +50,10 @@ class Weights(Numbers):
         ]
 
     @classmethod
-    def random(cls, spec: Source | Hybrid, seed: int = 0, *, exact: bool = False) -> Weights:
+    def random(cls, spec: Source, seed: int = 0, *, exact: bool = False) -> Weights:
         """Normal weights scaled by width, or small random fractions; decays between 0 and 1."""
         net = architecture(spec)
-        if not isinstance(net, Network | Hybrid):
+        if not isinstance(net, Network):
             raise UnsupportedError(
                 f"spec {quote(str(net))}: weights are drawn for stacks of attention layers only; "
                 f"allowed: {', '.join(f'{kind}/' for kind in KINDS)}"
@@ -73,13 +68,12 @@ class Weights(Numbers):
                 vector[slot.range] = abs(own) / (1 + abs(own))
             elif not exact:
                 vector[slot.range] = own / np.sqrt(slot.shape[-1])
-        found: Any = net
-        return cls(found, vector)
+        return cls(net, vector)
 
     @classmethod
     def of_layers(cls, spec: Source, layers: list[LayerWeights[Array]]) -> Weights:
         """From tensors; inverse of `layers`."""
-        net = Network.parse(spec)
+        net = Network.parse(spec).require_plain()
         parts = []
         for number, (layer, own) in enumerate(zip(net.layers, layers, strict=True), 1):
             for slot in slots(layer):

@@ -13,7 +13,6 @@ from segre.explore.known import by_formulas
 from segre.finding import Finding
 from segre.geometry.explain import Explanation
 from segre.geometry.gauge.all import pieces
-from segre.hybrid.spec import Hybrid
 from segre.models import architecture
 from segre.polynomial.spec import Polynomial
 from segre.sequence.cost import Costs
@@ -27,7 +26,7 @@ _PYTHON = ("numbers.js", "containers.js", "language.js")
 # Methods and symmetries of other kinds of networks, which share a name with what is called.
 _LEFT_OUT = (
     *(Finding.document, Explanation.document, Costs.document, Shown.__str__, Slope.value),
-    *(pieces.dispatch(kind) for kind in (Network, Hybrid, Polynomial)),
+    *(pieces.dispatch(kind) for kind in (Network, Polynomial)),
     Network.parse.__func__,  # type: ignore[attr-defined]
 )
 

@@ -9,12 +9,9 @@ from functools import singledispatch
 from segre.architectures import Architecture
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
-from segre.geometry.gauge import stack_mixing
-from segre.geometry.gauge.hybrid import hybrid_pieces
 from segre.geometry.gauge.piece import ModularWeights, Piece
 from segre.geometry.gauge.polynomial import polynomial_pieces
 from segre.geometry.gauge.stack import stack_pieces
-from segre.hybrid.spec import Hybrid
 from segre.polynomial.spec import Polynomial
 from segre.spec import Network
 from segre.symmetry.transformers import transformer_pieces
@@ -27,13 +24,7 @@ def pieces(spec: Architecture) -> Iterator[Piece]:
     raise TypeError(f"symmetries of a {type(spec).__name__} are not supported")
 
 
-@pieces.register(Network)
-def _stack_pieces(spec: Network) -> Iterator[Piece]:
-    yield from stack_pieces(spec)
-    yield from stack_mixing.mixing_pieces(spec)
-
-
-pieces.register(Hybrid, hybrid_pieces)
+pieces.register(Network, stack_pieces)
 pieces.register(Polynomial, polynomial_pieces)
 pieces.register(Transformer, transformer_pieces)
 

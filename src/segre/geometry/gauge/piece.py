@@ -13,8 +13,8 @@ from segre.architectures import Architecture
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.finding import Symmetry
-from segre.geometry.reach import Passage
-from segre.network import layer_starts, tensors, unflatten
+from segre.geometry.passage import Passage
+from segre.network import tensors
 from segre.spec import Network
 from segre.transformer.spec import Transformer
 
@@ -57,12 +57,7 @@ class ModularWeights:
     @cached_property
     def passage(self) -> Passage:
         """What passes through each layer of a stack."""
-        layers, starts = self.stack.layers, layer_starts(self.stack)
-        own = [
-            unflatten(layer, self.vector[at : at + layer.parameters])
-            for layer, at in zip(layers, starts, strict=True)
-        ]
-        return Passage.of(self.field, self.stack, own)
+        return Passage(self.field, self.stack, self)
 
 
 class Canvas:

@@ -1,325 +1,288 @@
 """The symmetries of a stack, layer by layer.
 
 Each piece is a family of vector fields on weight space, given by a formula in the weights, along
-which the function does not change. The formulas, and why each is a symmetry, are in
-docs/mathematics.md, section 3. How many dimensions a piece adds to those before it is counted at
-a point: what one layer leaves open depends on what the others read and write.
+which the function does not change (docs/mathematics.md, section 3, and docs/mechanisms.md).
+Symmetries of a single head follow from the properties of its mechanism (`stack_scores`). This
+module has the others: values against outputs, bases between layers, heads that act as one, and
+directions that no token reaches or no layer reads. How many dimensions each adds to those before
+it is counted at a point.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 
+from segre.attention.layer import Layer
 from segre.attention.symmetries import (
     POOLED,
     SCALE,
     UNREACHED,
     UNREAD,
+    VALUE_FILTER,
     between,
-    query_key,
-    skew_scores,
+    group_of,
     value_output,
 )
 from segre.fields.interface import Array
-from segre.fields.prime import Prime
-from segre.geometry.gauge.head_mixing import BilinearHeads, Tangents
 from segre.geometry.gauge.piece import ModularWeights, Piece
-from segre.geometry.reach import annihilator, parallel_tokens, reached, read, silent
+from segre.geometry.gauge.stack_mixing import FACTORED, alike_heads, filled_pieces, mixed_pieces
+from segre.geometry.gauge.stack_scores import (
+    Change,
+    Family,
+    Head,
+    Own,
+    Pairs,
+    against,
+    all_pairs,
+    any_change,
+    score_families,
+    silent_scores,
+    turned,
+)
+from segre.geometry.passage import Blind
+from segre.geometry.reach import (
+    HeadPlace,
+    Units,
+    dead,
+    head_at,
+    heads_of,
+    parallel_tokens,
+    reached,
+    read,
+    units_of,
+)
 from segre.spec import Network
+from segre.stack.stages import named
 
 Build = Callable[[ModularWeights], Array]
+_LATE = ("mix-some-heads", "filled", FACTORED)  # those that certificates lack come last
 
 
 def stack_pieces(spec: Network) -> Iterator[Piece]:
     """The pieces that apply to a stack, from the last layer to the first.
 
     In this order the weights that a piece moves are mostly untouched by the pieces before, and
-    their joint rank is cheap to compute.
+    their joint rank is cheap to compute. What needs most of the layer's heads comes last.
     """
+    for layer in spec.layers:
+        if all(dead(spec, layer, group) for group in range(len(layer.groups))):
+            yield Piece("zero", "the network is zero", "everywhere", "VO", "exact", None, _all)
+            return
     parallel, arrives, wanted = parallel_tokens(spec), reached(spec), read(spec)
+    late: list[Piece] = []
     for i in reversed(range(spec.depth)):
-        layer, factored = spec.layers[i], spec.layers[i].attention.dv is not None
+        layer = spec.layers[i]
         if i + 1 < spec.depth:
             yield _between(spec, i)
-        if factored or wanted[i + 1] < layer.width_out:
-            yield _unread(spec, i)
-        if factored or arrives[i] < layer.width_in:
-            yield _unreached(spec, i)
-        if silent(spec):
-            yield _silent_scores(spec, i)
-            if factored or layer.attention.heads > 1:
-                yield _pooled_heads(spec, i)
-        else:
-            yield from _heads(spec, i, parallel[i])
-            if _heads_mix(spec, i, arrives[i], parallel[i]):
-                yield _mix_heads(spec, i, parallel[i])
+        if layer.dv is not None or wanted[i + 1] < layer.width_out:
+            yield _piece(spec, *UNREAD, i, partial(_unread, i=i))
+        if layer.dv is not None or arrives[i] < layer.width_in:
+            yield _piece(spec, *UNREACHED, i, partial(_unreached, i=i))
+        # of tokens of one dimension GL(a) does it all
+        yield from _heads(spec, i, parallel[i] and (arrives[i] > 1 or spec.mechanism.bilinear))
+        for alike in alike_heads(spec, i, arrives[i], parallel[i]):
+            mixed = list(mixed_pieces(alike))
+            yield from (piece for piece in mixed if piece.kind != FACTORED)
+            late += [*filled_pieces(alike), *(piece for piece in mixed if piece.kind == FACTORED)]
+    yield from sorted(late, key=lambda piece: _LATE.index(piece.kind))
+
+
+def _all(w: ModularWeights) -> Array:
+    return np.eye(w.spec.parameters)
 
 
 def place(spec: Network, kind: str, layer: int, head: int | None) -> str:
     """Where a piece acts, in words; a lone head is not mentioned."""
     if kind == "between":
         return f"between layers {layer} and {layer + 1}"
-    several = spec.layers[layer - 1].attention.heads > 1
+    several = spec.layers[layer - 1].heads > 1
     return f"layer {layer}" + (f", head {head}" if several and head is not None else "")
 
 
 def _piece(
     spec: Network, kind: str, name: str, i: int, build: Build, head: int | None = None
 ) -> Piece:
-    number = None if head is None else head + 1
-    where = place(spec, kind, i + 1, number)
-    return Piece(kind, name, where, "", "exact", None, build, i + 1, number)
-
-
-def _last(spec: Network, i: int) -> str:
-    """The tensor that writes what a layer computes."""
-    return "W_V" if spec.layers[i].attention.dv is None else "W_O"
+    where = place(spec, kind, i + 1, head)
+    group = "" if spec.plain else group_of(kind)
+    return Piece(kind, name, where, group, "exact", None, build, i + 1, head)
 
 
 def _heads(spec: Network, i: int, parallel: bool) -> Iterator[Piece]:
-    head = spec.layers[i].attention
-    for h in range(head.heads):
-        yield _query_key(spec, i, h)
-        if spec.mechanism.bilinear and parallel and head.a > 1:
-            yield _skew_scores(spec, i, h)
-        if head.dv is not None:
-            yield _value_output(spec, i, h)
-        if spec.mechanism.scales:
-            yield _scale(spec, i, h)
+    """The symmetries of single heads, and of those that act as one."""
+    layer = spec.layers[i]
+    every = heads_of(layer)
+    heads = [head_at(spec, layer, g, parallel) for g in range(len(layer.groups))]
+    quiet = [(p, silent_scores(heads[p.group])) for p in every if heads[p.group].stuck]
+    if quiet:
+        kind, name = quiet[0][1].kind, quiet[0][1].name
+        yield _piece(spec, kind, name, i, partial(_of_families, i=i, families=quiet))
+    pools = [unit for unit in units_of(spec)[i] if unit.pooled]
+    pooled = {one.group for unit in pools for one in unit.places}
+    families = [
+        [
+            *score_families(head),
+            *([_zero_head(head)] if dead(spec, layer, g) else _values(layer, head, g in pooled)),
+        ]
+        for g, head in enumerate(heads)
+    ]
+    for one in every:
+        for family in families[one.group]:
+            build = partial(_of_families, i=i, families=[(one, family)])
+            yield _piece(spec, family.kind, family.name, i, build, one.number)
+    for unit in pools:
+        if layer.dv is not None or len(unit.places) > 1:
+            yield _pooled(spec, i, unit)
 
 
-def _query_key(spec: Network, i: int, h: int) -> Piece:
-    """(K, Q) -> (G^-T K, G Q): dQ = E Q, dK = -E^T K."""
-    a, part = spec.layers[i].attention.a, str(i + 1)
+def _of_families(w: ModularWeights, i: int, families: list[tuple[HeadPlace, Family]]) -> Array:
+    """The changes of heads as tangents of all weights."""
+    part, found = str(i + 1), []
+    for at, family in families:
 
-    def build(w: ModularWeights) -> Array:
-        canvas = w.canvas(a * a)
-        dK, dQ = canvas(part, "W_K"), canvas(part, "W_Q")
-        j, k = np.divmod(np.arange(a * a), a)
-        dQ[range(a * a), h, j] = w(part, "W_Q")[h, k]
-        dK[range(a * a), h, k] = -w(part, "W_K")[h, j]
-        return canvas.rows
+        def own(name: str, at: HeadPlace = at) -> Array:
+            tensor: Array = w(part, named(at.group, name))[at.head]
+            return tensor
 
-    return _piece(spec, *query_key(a), i, build, h)
-
-
-def _skew_scores(spec: Network, i: int, h: int) -> Piece:
-    """Parallel tokens: dK = M Q and dQ = N K with M, N skew change A by skew matrices."""
-    a, part = spec.layers[i].attention.a, str(i + 1)
-
-    def build(w: ModularWeights) -> Array:
-        K, Q = w(part, "W_K")[h], w(part, "W_Q")[h]
-        pairs = [(j, k) for j in range(a) for k in range(j)]
-        canvas = w.canvas(2 * len(pairs))
-        dK, dQ = canvas(part, "W_K"), canvas(part, "W_Q")
-        for n, (j, k) in enumerate(pairs):
-            dK[2 * n, h, j], dK[2 * n, h, k] = Q[k], -Q[j]
-            dQ[2 * n + 1, h, j], dQ[2 * n + 1, h, k] = K[k], -K[j]
-        return canvas.rows
-
-    return _piece(spec, *skew_scores(a), i, build, h)
+        for change in family.changes(own):
+            canvas = w.canvas(len(next(iter(change.values()))))
+            for name, tangent in change.items():
+                canvas(part, named(at.group, name))[:, at.head] = tangent
+            found.append(canvas.rows)
+    return found[0] if len(found) == 1 else np.concatenate([w.canvas(0).rows, *found])
 
 
-def _value_output(spec: Network, i: int, h: int) -> Piece:
-    """(W_V, W_O) -> (G W_V, W_O G^-1) within one head."""
-    dv, part = spec.layers[i].attention.dv or 0, str(i + 1)
-
-    def build(w: ModularWeights) -> Array:
-        V, out = w(part, "W_V")[h], w(part, "W_O")[h]
-        canvas = w.canvas(dv * dv)
-        dV, dO = canvas(part, "W_V"), canvas(part, "W_O")
-        for j in range(dv):
-            for k in range(dv):
-                dV[j * dv + k, h, j] = V[k]
-                dO[j * dv + k, h, :, k] = -out[:, j]
-        return canvas.rows
-
-    return _piece(spec, *value_output(dv), i, build, h)
+def _last(layer: Layer, group: int) -> tuple[str, ...]:
+    """The tensors of a group that write what it computes: W_O, or the value maps."""
+    return layer.taps(group, "W_V" if layer.dv is None else "W_O")
 
 
-def _scale(spec: Network, i: int, h: int) -> Piece:
+def _zero_head(head: Head) -> Family:
+    roots = ("W_V", "c_V", "W_G", "W_O")
+    names = [n for n in head.tensors if n.partition("+")[0] in roots]
+    changes = partial(any_change, names=names)
+    return Family("zero-head", "values of a head that mixes nothing", changes)
+
+
+def _values(layer: Layer, head: Head, pooled: bool) -> Iterator[Family]:
+    one = head.mechanism
+    values = tuple(n for n in head.tensors if n.partition("+")[0] == "W_V")
+    last = values if layer.dv is None else ("W_O",)
+    if layer.dv is not None and not pooled:
+        pairs = all_pairs(layer.dv, diagonal=one.rowwise)
+        name = value_output(layer.dv, diagonal=one.rowwise)
+        yield Family(*name, partial(_inner, values=values, pairs=pairs))
+    if head.filters("V"):
+        yield Family(*VALUE_FILTER, lambda own: against(own, head.filters("V"), ("W_V",)))
+    if one.scales:
+        power = one.power * (2 if one.feature == "square" else 1)
+        yield Family(*SCALE, partial(_scale, last=last, down=head.side("Q"), power=power))
+    bias = next((n for n in ("b_Q", "b_K") if n in head.tensors), None)
+    if one.sums_of_exponentials and one.normalise == "none" and bias:
+        what = "bias of features against values"
+        yield Family("scale", what, partial(_bias_scale, last=last, bias=bias))
+
+
+def _inner(own: Own, values: tuple[str, ...], pairs: Pairs) -> Iterator[Change]:
+    """(W_V, W_O) -> (G W_V, W_O G^-1)."""
+    out = turned(own("W_O").T, pairs[::-1], -1).swapaxes(1, 2)
+    yield {**{name: turned(own(name), pairs) for name in values}, "W_O": out}
+
+
+def _scale(own: Own, last: tuple[str, ...], down: tuple[str, ...], power: int) -> Iterator[Change]:
     """(V, Q) -> (c V, Q / c), where a factor of the scores is one of the pattern."""
-    part, last = str(i + 1), _last(spec, i)
+    yield {**{n: power * own(n)[None] for n in last}, **{n: -own(n)[None] for n in down}}
 
-    def build(w: ModularWeights) -> Array:
-        canvas = w.canvas(1)
-        canvas(part, last)[0, h] = w(part, last)[h]
-        canvas(part, "W_Q")[0, h] = -w(part, "W_Q")[h]
-        return canvas.rows
 
-    return _piece(spec, *SCALE, i, build, h)
+def _bias_scale(own: Own, last: tuple[str, ...], bias: str) -> Iterator[Change]:
+    yield {**{n: own(n)[None] for n in last}, bias: -np.ones_like(own(bias))[None]}
 
 
 def _between(spec: Network, i: int) -> Piece:
     """Basis of the tokens between two layers: written with C, read with C^-1."""
-    d, part, after, last = spec.layers[i].width_out, str(i + 1), str(i + 2), _last(spec, i)
+    layer, after = spec.layers[i], spec.layers[i + 1]
+    d, part, following = layer.width_out, str(i + 1), str(i + 2)
+    diagonal = layer.dv is None and any(group.mechanism.rowwise for group in layer.groups)
+    j, k = all_pairs(d, diagonal=diagonal)
+    writing = [named(g, x) for g in range(len(layer.groups)) for x in _last(layer, g)]
+    reading = [
+        named(g, x)
+        for g in range(len(after.groups))
+        for root in ("W_K", "W_Q", "W_V", "W_G")
+        for x in after.taps(g, root)
+    ]
 
     def build(w: ModularWeights) -> Array:
-        canvas = w.canvas(d * d)
-        j, k = np.divmod(np.arange(d * d), d)
-        canvas(part, last)[range(d * d), :, j] = w(part, last)[:, k].swapaxes(0, 1)
-        for name in ("W_K", "W_Q", "W_V"):
-            reading = np.moveaxis(w(after, name)[:, :, j], -1, 0)
-            canvas(after, name)[range(d * d), :, :, k] = -reading
+        canvas = w.canvas(len(j))
+        for name in writing:
+            canvas(part, name)[range(len(j)), :, j] = w(part, name)[:, k].swapaxes(0, 1)
+        for name in reading:
+            moved = np.moveaxis(w(following, name)[:, :, j], -1, 0)
+            canvas(following, name)[range(len(j)), :, :, k] = -moved
         return canvas.rows
 
-    return _piece(spec, *between(d), i, build)
+    return _piece(spec, *between(d, diagonal=diagonal), i, build)
 
 
-def _unreached(spec: Network, i: int) -> Piece:
+def _unreached(w: ModularWeights, i: int) -> Array:
     """Add to the rows of a map any linear form that vanishes on all possible inputs."""
-    head, part = spec.layers[i].attention, str(i + 1)
-
-    def build(w: ModularWeights) -> Array:
-        image = w.passage.images[i]
-        outside = _outside(w.field, image.T)
-        blind = dict.fromkeys(("W_K", "W_Q", "W_V"), _in_each_head([outside] * head.heads))
-        if head.dv is not None:
-            blind["W_O"] = _annihilators(w, w.field.matmul(w(part, "W_V"), image))
-        canvas = w.canvas(sum(w(part, n).shape[1] * len(f) for n, f in blind.items()))
-        start = 0
-        for name, forms in blind.items() if len(canvas.rows) else ():
-            tensor = canvas(part, name)
-            for row in range(tensor.shape[2]):
-                tensor[start : start + len(forms), :, row] = forms
-                start += len(forms)
-        return canvas.rows
-
-    return _piece(spec, *UNREACHED, i, build)
+    return _added(w, i, w.passage.blind_rows(i), rows=True)
 
 
-def _unread(spec: Network, i: int) -> Piece:
+def _unread(w: ModularWeights, i: int) -> Array:
     """Add to the columns of a map any vector that nothing later reads."""
-    head, part = spec.layers[i].attention, str(i + 1)
+    return _added(w, i, w.passage.blind_columns(i), rows=False)
 
-    def build(w: ModularWeights) -> Array:
-        forms = w.passage.forms[i + 1]
-        unread = {_last(spec, i): _in_each_head([_outside(w.field, forms)] * head.heads)}
-        if head.dv is not None:
-            written = w.field.matmul(forms, w(part, "W_O"))
-            unread["W_V"] = _annihilators(w, w.field.transpose(written))
-        canvas = w.canvas(sum(w(part, n).shape[2] * len(v) for n, v in unread.items()))
-        start = 0
-        for name, vectors in unread.items() if len(canvas.rows) else ():
+
+def _added(w: ModularWeights, i: int, blind: Iterator[Blind], rows: bool) -> Array:
+    """Vectors added to each row, or column, of the tensors that have them."""
+    part, found = str(i + 1), [w.canvas(0).rows]
+    for vectors in blind:
+        first = next(iter(vectors))
+        count = len(vectors[first])
+        places = w(part, first).shape[1 if rows else 2]
+        canvas = w.canvas(places * count)
+        for name, own in vectors.items():
             tensor = canvas(part, name)
-            for column in range(tensor.shape[3]):
-                tensor[start : start + len(vectors), :, :, column] = vectors
-                start += len(vectors)
-        return canvas.rows
-
-    return _piece(spec, *UNREAD, i, build)
-
-
-def _annihilators(w: ModularWeights, columns: Array) -> Array:
-    """Forms on the inner space of the heads that vanish on given columns: (n, heads, dv).
-
-    Head by head; but where scores are silent, the heads' inner spaces are one space.
-    """
-    heads, dv, _ = columns.shape
-    if silent(w.stack):
-        joint = columns.reshape(heads * dv, -1)
-        return annihilator(w.field, joint.T).reshape(-1, heads, dv)
-    return _in_each_head([annihilator(w.field, one.T) for one in columns])
+            for at in range(places):
+                mine = tensor[at * count : (at + 1) * count]
+                (mine[:, :, at] if rows else mine[:, :, :, at])[:] = own
+        found.append(canvas.rows)
+    return np.concatenate(found)
 
 
-def _silent_scores(spec: Network, i: int) -> Piece:
-    """The scores have no effect: K and Q are free."""
-    part = str(i + 1)
-
-    def build(w: ModularWeights) -> Array:
-        sizes = [w(part, name).size for name in ("W_K", "W_Q")]
-        canvas = w.canvas(sum(sizes))
-        for name, start in (("W_K", 0), ("W_Q", sizes[0])):
-            tensor = canvas(part, name).reshape(len(canvas.rows), -1)
-            at = range(tensor.shape[1])
-            tensor[range(start, start + len(at)), at] = 1
-        return canvas.rows
-
-    return _piece(spec, "silent-scores", "scores of a single token", i, build)
+def _pooled(spec: Network, i: int, unit: Units) -> Piece:
+    """Heads with the same constant weights: only the sum of their value maps matters."""
+    layer, pool = spec.layers[i], unit.places
+    if layer.dv is None:
+        return _piece(spec, *POOLED, i, partial(_differences, i=i, pool=pool))
+    name = f"value-output basis of pooled heads GL({len(pool) * layer.dv})"
+    return _piece(spec, "pooled-heads", name, i, partial(_one_basis, i=i, pool=pool))
 
 
-def _pooled_heads(spec: Network, i: int) -> Piece:
-    """The scores have no effect: only the sum of the value maps of heads matters."""
-    head, part = spec.layers[i].attention, str(i + 1)
-    if head.dv is None:
-        return _piece(spec, *POOLED, i, lambda w: _pooled(w, part))
-    inner = head.heads * head.dv
-
-    def build(w: ModularWeights) -> Array:
-        out = w(part, "W_O")
-        rows, columns = w(part, "W_V").shape[1:]
-        V = w(part, "W_V").reshape(inner, columns)
-        canvas = w.canvas(inner * inner)
-        dV = canvas(part, "W_V").reshape(-1, inner, columns)
-        dO = canvas(part, "W_O")
-        for j in range(inner):
-            for k in range(inner):
-                dV[j * inner + k, j] = V[k]
-                dO[j * inner + k, k // rows, :, k % rows] = -out[j // rows, :, j % rows]
-        return canvas.rows
-
-    name = f"value-output basis of all heads GL({inner})"
-    return _piece(spec, "pooled-heads", name, i, build)
-
-
-def _pooled(w: ModularWeights, part: str) -> Array:
-    heads, rows, columns = w(part, "W_V").shape
-    size = rows * columns
-    canvas = w.canvas((heads - 1) * size)
-    own = canvas(part, "W_V").reshape(-1, heads, size)
-    for h in range(1, heads):
-        at = range((h - 1) * size, h * size)
-        own[at, h, range(size)] = 1
-        own[at, 0, range(size)] = -1
+def _differences(w: ModularWeights, i: int, pool: list[HeadPlace]) -> Array:
+    part, layer = str(i + 1), w.stack.layers[i]
+    size = layer.width_out * layer.width_in
+    canvas = w.canvas((len(pool) - 1) * size)
+    for n, other in enumerate(pool[1:]):
+        for at, sign in ((other, 1), (pool[0], -1)):
+            tensor = canvas(part, named(at.group, "W_V"))[n * size : (n + 1) * size, at.head]
+            tensor[:] = sign * np.eye(size).reshape(-1, *tensor.shape[1:])
     return canvas.rows
 
 
-def _heads_mix(spec: Network, i: int, arrives: int, parallel: bool) -> bool:
-    head = spec.layers[i].attention
-    enough = arrives <= (2 * head.a if parallel else head.a)
-    return spec.mechanism.bilinear and head.heads > 1 and head.dv is None and enough
-
-
-def bilinear_heads(w: ModularWeights, i: int) -> BilinearHeads:
-    """The heads of a layer whose pattern is the scores."""
-    K, Q, V = (w(str(i + 1), name) for name in ("W_K", "W_Q", "W_V"))
-    return BilinearHeads(w.field, K, Q, V, w.passage.images[i])
-
-
-def drawn_on(w: ModularWeights, i: int, tangents: Iterable[Tangents]) -> Array:
-    """Tangents of the keys, queries and values of a layer, as those of all weights."""
-    found = list(tangents)
-    canvas = w.canvas(len(found))
-    for n, changes in enumerate(found):
-        for name, change in zip(("W_K", "W_Q", "W_V"), changes, strict=True):
-            canvas(str(i + 1), name)[n] = change
+def _one_basis(w: ModularWeights, i: int, pool: list[HeadPlace]) -> Array:
+    """The W_V of all heads above each other, and the W_O beside each other: GL acts."""
+    part, dv = str(i + 1), w.stack.layers[i].dv or 0
+    V, out = ([w(part, named(at.group, name))[at.head] for at in pool] for name in ("W_V", "W_O"))
+    j, k = all_pairs(len(pool) * dv)
+    dV = turned(np.concatenate(V), (j, k))
+    dO = turned(np.concatenate(out, axis=1).T, (k, j), -1).swapaxes(1, 2)
+    canvas = w.canvas(len(j))
+    for n, at in enumerate(pool):
+        own = slice(n * dv, (n + 1) * dv)
+        canvas(part, named(at.group, "W_V"))[:, at.head] = dV[:, own]
+        canvas(part, named(at.group, "W_O"))[:, at.head] = dO[:, :, own]
     return canvas.rows
-
-
-def _mix_heads(spec: Network, i: int, parallel: bool) -> Piece:
-    """Heads of full rank whose pattern is the scores: GL(heads) acts."""
-
-    def build(w: ModularWeights) -> Array:
-        return drawn_on(w, i, bilinear_heads(w, i).of_full_rank(parallel))
-
-    heads = spec.layers[i].attention.heads
-    return _piece(spec, "mix-heads", f"mixing of heads GL({heads})", i, build)
-
-
-def _outside(field: Prime, basis: Array) -> Array:
-    """The annihilator of a basis: nothing, if it spans everything."""
-    rows, columns = basis.shape
-    return np.zeros((0, columns)) if rows == columns else annihilator(field, basis)
-
-
-def _in_each_head(vectors: list[Array]) -> Array:
-    """Vectors of the heads' own spaces as vectors of all heads, zero in the others."""
-    heads = len(vectors)
-    out = np.zeros((sum(map(len, vectors)), heads, vectors[0].shape[1]))
-    start = 0
-    for h, own in enumerate(vectors):
-        out[start : start + len(own), h] = own
-        start += len(own)
-    return out

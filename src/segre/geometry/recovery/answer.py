@@ -142,7 +142,7 @@ def measured(
         weights=Weights(spec, vector),
         notes=notes,
     )
-    heads = max(layer.attention.heads for layer in spec.layers)
+    heads = max(layer.heads for layer in spec.layers)
     if spec.depth > 1 and heads > 1:
         note = "the invariants of a stack with several heads are not known: only weights are given"
         return replace(answer, notes=(*notes, note))

@@ -20,8 +20,9 @@ from segre.geometry.memory import inputs_at_once
 from segre.geometry.recovery.descent import descend, misfit, triangle
 from segre.geometry.recovery.lightning import Head
 from segre.geometry.recovery.samples import Samples, TooFewInputs
-from segre.network import jacobian, layer_starts, slots
+from segre.network import jacobian, layer_starts
 from segre.spec import Network
+from segre.stack.stages import slots
 from segre.weights import Weights
 
 HELD_OUT = 0.25
@@ -94,10 +95,10 @@ def fit(
 def weights_of(spec: Network, head: Head) -> Array:
     """Weights of a one-head layer with the V and A that are nearest to the given ones."""
     layer = spec.layers[0]
-    Q, K = _halves(head.A, layer.attention.a)
+    Q, K = _halves(head.A, layer.a)
     tensors = {"W_K": K, "W_Q": Q, "W_V": head.V}
-    if layer.attention.dv is not None:
-        tensors["W_V"], out = _halves(head.V, layer.attention.dv)
+    if layer.dv is not None:
+        tensors["W_V"], out = _halves(head.V, layer.dv)
         tensors["W_O"] = out.T
     return np.concatenate([tensors[slot.name].reshape(-1) for slot in slots(layer)])
 

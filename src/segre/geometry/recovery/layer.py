@@ -94,7 +94,7 @@ def _exactly(spec: Network, samples: Samples, forms: Forms) -> Recovered:
             f"the outputs at {len(samples)} inputs are not exactly those of any lightning head; "
             "if they are rounded, give them as floats"
         )
-    limits = spec.layers[0].attention
+    limits = spec.layers[0]
     algebra = Rationals()
     for name, matrix, most in (("A", heads[0].A, limits.a), ("V", heads[0].V, limits.dv)):
         rank = algebra.rank(matrix)
@@ -157,7 +157,7 @@ def _judged(
 def _dimension(spec: Network) -> int:
     """The dimension of one lightning head: matrices of bounded rank, up to one scale."""
     d, outputs = spec.widths
-    limits = spec.layers[0].attention
+    limits = spec.layers[0]
     p, r = min(limits.a, d), min(d, outputs, limits.dv or d)
     return p * (2 * d - p) + r * (d + outputs - r) - 1
 

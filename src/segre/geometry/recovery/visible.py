@@ -15,8 +15,9 @@ from segre.fields.interface import Array, E, Field
 from segre.fields.real import Real
 from segre.geometry.coefficients import scale_place
 from segre.geometry.recovery.samples import NotDetermined
-from segre.network import LayerWeights, layer_starts, slots, unflatten
+from segre.network import LayerWeights, layer_starts, unflatten
 from segre.spec import Network
+from segre.stack.stages import slots
 
 
 def scale_pivot(A: Array) -> tuple[int, int]:
@@ -43,7 +44,7 @@ def normalise_scale(V: Array, A: Array) -> tuple[Array, Array]:
 
 def matrices(field: Field[E], spec: Network, layers: list[LayerWeights[E]]) -> list[E]:
     """[L, M_1, ..., M_l] of a one-head stack, [V, A] of a layer; the first axis is for heads."""
-    if spec.depth > 1 and any(layer.attention.heads > 1 for layer in spec.layers):
+    if spec.depth > 1 and any(layer.heads > 1 for layer in spec.layers):
         raise UnsupportedError(
             f"spec {str(spec)!r}: stacks with several heads in a layer are not supported; "
             "allowed: one layer, or one head in each layer"

@@ -136,7 +136,7 @@ def _of_stack(net: Network, theorem: str) -> str:
     score = "softmax" if theorem in ("A", "A'") else "lightning"
     if net.score != score:
         return f"{net.score} attention"
-    heads = [layer.attention for layer in net.layers]
+    heads = list(net.layers)
     alone = all(head.heads == 1 and head.dv is None for head in heads)
     if alone == (theorem == "A'"):
         return "one head without dv in every layer" if alone else "several heads, or dv"

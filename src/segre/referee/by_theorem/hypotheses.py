@@ -57,7 +57,7 @@ def _positive(number: int) -> int:
 
 
 def _of_stack(net: Network, theorem: str) -> Iterator[Hypothesis]:
-    d, widths, heads = net.widths[0], net.widths, [layer.attention for layer in net.layers]
+    d, widths, heads = net.widths[0], net.widths, list(net.layers)
     if theorem == "A":
         yield _at_least("A1", net.t, 2)
     elif theorem == "A'":

@@ -31,7 +31,7 @@ def _of_polynomial(spec: Polynomial) -> int:
 def _of_stack(net: Network) -> int:
     total = 0
     for layer in net.layers:
-        head, before, after = layer.attention, layer.width_in, layer.width_out
+        head, before, after = layer, layer.width_in, layer.width_out
         # W_K and W_Q; then the value map, in one matrix or in two.
         total += 2 * head.heads * head.a * before
         value = before * after if head.dv is None else head.dv * before + after * head.dv

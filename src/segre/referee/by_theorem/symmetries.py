@@ -46,7 +46,7 @@ def _of_polynomial(spec: Polynomial, theorem: str) -> Iterator[Counted]:
 
 
 def _of_stack(net: Network, theorem: str) -> Iterator[Counted]:
-    d, last, heads = net.widths[0], net.widths[-1], [layer.attention for layer in net.layers]
+    d, last, heads = net.widths[0], net.widths[-1], list(net.layers)
     if theorem == "A":
         yield _KEPT, parameters(net) - _kept_by_softmax(net)
     elif theorem == "A'":
@@ -72,7 +72,7 @@ def _kept_by_softmax(net: Network) -> int:
         r.append(min(r[-1], width))
     depth = len(net.layers)
     # Layer i, from 1, has the head of rank p[i]; there is none before it.
-    p = [0, *(min(net.layers[i - 1].attention.a, r[i - 1]) for i in range(1, depth + 1))]
+    p = [0, *(min(net.layers[i - 1].a, r[i - 1]) for i in range(1, depth + 1))]
     s = [0] * depth + [r[depth]]
     for i in range(depth - 1, 0, -1):
         s[i] = min(r[i], s[i + 1] + 2 * p[i + 1])

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from segre.errors import SpecError, TooLargeError
-from segre.hybrid.spec import Hybrid
 from segre.referee.claims import (
     MOST_PARAMETERS,
     canonical,
@@ -32,6 +31,7 @@ from segre.referee.transformers.content import (
     Symmetries,
 )
 from segre.referee.transformers.reader import Reader
+from segre.spec import Network
 
 _STEPS = {  # of a mechanism, and the values that sections H3 and H4 describe
     "weigh": ("identity", "exp", "taylor"),
@@ -55,7 +55,7 @@ class Certificate(Evidence):
     upper: Symmetries
 
     @property
-    def spec(self) -> Hybrid:
+    def spec(self) -> Network:
         """The architecture."""
         return self.layout.spec
 
@@ -83,7 +83,7 @@ def examine(document: Mapping[str, Any]) -> Certificate:
     return Certificate(claim, prime, seed, lower, *witnesses, layout, upper)
 
 
-def _spec(value: Any) -> Hybrid:
+def _spec(value: Any) -> Network:
     if not isinstance(value, dict) or value.get("kind") != "mix":
         raise RejectionError("spec: certificates of version 4 are of kind 'mix'")
     for key in value:
@@ -91,14 +91,14 @@ def _spec(value: Any) -> Hybrid:
             raise RejectionError(f"spec: the key {quote(key)} is not allowed")
     _check_heads(value.get("heads"))
     try:
-        spec = Hybrid.parse(value)
+        spec = Network.parse(value)
     except SpecError as error:
         raise RejectionError(_one_line(str(error))) from None
     for one in spec.mechanisms:
         for step, known in _STEPS.items():
             if (found := getattr(one, step)) not in known:
                 raise RejectionError(f"spec: {step}={found} is not known to the referee")
-    if canonical(value) != canonical(spec.document()):
+    if canonical(value) != canonical(spec.by_head()):
         raise RejectionError(
             "spec: not in canonical form (one value for each layer, defaults left out)"
         )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from segre.hybrid.layer import Group, HybridLayer
-from segre.hybrid.spec import Hybrid
+from segre.attention.layer import Group, Layer
 from segre.referee.hybrid.heads import Head, tap
 from segre.referee.transformers.tensors import Shape, Tensors, laid_out
+from segre.spec import Network
 
 
-def parameter_count(spec: Hybrid) -> int:
+def parameter_count(spec: Network) -> int:
     """How many weights there are; no loop over kernels, which may have any size here."""
     return sum(
         places * count * rows * columns
@@ -20,7 +20,7 @@ def parameter_count(spec: Hybrid) -> int:
     )
 
 
-def _blocks(layer: HybridLayer, group: Group) -> Iterator[tuple[str, int, int, int, int]]:
+def _blocks(layer: Layer, group: Group) -> Iterator[tuple[str, int, int, int, int]]:
     """Tensors: a name, the number of places of the kernel, and the three sizes."""
     one, n, a, d = group.mechanism, group.heads, layer.a, layer.width_in
     v = layer.width_out if layer.dv is None else layer.dv
@@ -47,7 +47,7 @@ def _blocks(layer: HybridLayer, group: Group) -> Iterator[tuple[str, int, int, i
 class Layout(Tensors):
     """All tensors of a stack, and its heads; parts are groups, numbered through all layers."""
 
-    def __init__(self, spec: Hybrid) -> None:
+    def __init__(self, spec: Network) -> None:
         self.spec = spec
         self.layers: list[list[list[Head]]] = []  # heads by layer and group
         super().__init__(laid_out(self._shapes()))

@@ -19,8 +19,8 @@ import numpy as np
 
 from segre.fields.interface import Array
 from segre.fields.real import Real
-from segre.hybrid.spec import Hybrid
 from segre.network import forward, tensors
+from segre.spec import Network
 
 SHARP = 40.0  # scores of what matches are larger by that
 
@@ -66,12 +66,12 @@ class Task:
         """The width of keys and queries, of both heads."""
         return max(self.bits, self.width or self.m)
 
-    def spec(self) -> Hybrid:
+    def spec(self) -> Network:
         """L + 1 layers of two heads."""
         full, line = "softmax:causal", "lightning:causal"
         flags = (False, *(self.linear or (False,) * self.L))
         heads = [f"{full}+{line}" if flag else f"{full}*2" for flag in flags]
-        return Hybrid.parse(
+        return Network.parse(
             {
                 "kind": "mix",
                 "d": [self.d] * (self.L + 2),

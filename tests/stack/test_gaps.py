@@ -8,7 +8,7 @@ import pytest
 from segre.geometry.dimension import dimension
 from segre.geometry.gap import suspects
 from segre.models import architecture
-from support.random_mechanisms import random_hybrids
+from support.random_mechanisms import random_mixed
 
 PAGE = Path(__file__).parents[2] / "docs" / "mechanisms.md"
 ROWS = re.findall(r"^\| .* \| `(\S+)` \| (\d+)\.\.(\d+) \|$", PAGE.read_text(), re.MULTILINE)
@@ -28,7 +28,7 @@ def test_there_are_examples() -> None:
 
 @pytest.mark.parametrize("seed", range(1, 4))
 def test_random_stacks_with_a_gap_have_a_feature_of_the_list(seed: int) -> None:
-    for net in random_hybrids(seed, 8, 45):
+    for net in random_mixed(seed, 8, 45):
         found = dimension(net, "exact")
         if found.value is None:
             assert suspects(net), f"{net}: {found.lower}..{found.upper} is a new kind of gap"

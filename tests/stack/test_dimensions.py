@@ -1,7 +1,7 @@
 """The dimensions of one mechanism after the other, computed independently: exactly these."""
 
 import pytest
-from tests.support.hybrids import random_hybrid
+from tests.support.mixed_stacks import random_mixed_stack
 
 from segre.certificate import certify
 from segre.geometry.dimension import dimension
@@ -81,14 +81,14 @@ def test_the_table(text: str, value: int) -> None:
 @pytest.mark.parametrize("seed", range(120))
 def test_bounds_hold_for_random_stacks(seed: int) -> None:
     """Symmetries are checked to lie in the kernel, and the lower bound never exceeds the upper."""
-    found = dimension(random_hybrid(seed + 1000, 90), "exact", seed)
+    found = dimension(random_mixed_stack(seed + 1000, 90), "exact", seed)
     assert found.lower is not None
     assert found.upper is not None
     assert found.lower <= found.upper
 
 
 def test_most_random_stacks_are_proved() -> None:
-    proved = [dimension(random_hybrid(seed, 90), "exact").value for seed in range(60)]
+    proved = [dimension(random_mixed_stack(seed, 90), "exact").value for seed in range(60)]
     assert sum(value is not None for value in proved) >= 52
 
 

@@ -1,4 +1,4 @@
-"""The number of redundant weights of a hybrid stack, by a formula for large enough sizes.
+"""The number of redundant weights of a stack, by a formula for large enough sizes.
 
 The formula sums the symmetries that follow from the properties of every head, and a basis of tokens
 between any two layers. It returns None if heads act as one, if a query sees only itself, if widths
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
-from segre.attention.mechanism import Mechanism
+from segre.attention.layer import Group, Layer
 from segre.attention.symmetries import (
     FEATURE_ROW,
     KEY_BIAS,
@@ -28,37 +28,36 @@ from segre.attention.symmetries import (
     rotations,
     value_output,
 )
-from segre.hybrid.layer import Group, HybridLayer
-from segre.hybrid.spec import Hybrid
+from segre.spec import Network
 
 Part = tuple[str, str]  # the piece of the redundancy, and the name of the symmetry
 
 
-def fiber(spec: Hybrid) -> int | None:
+def fiber(spec: Network) -> int | None:
     """The dimension of the generic fiber.
 
-    >>> fiber(Hybrid.parse("mix/d=3,3,3/a=2/heads=lightning,softmax/t=3"))
+    >>> fiber(Network.parse("mix/d=3,3,3/a=2/heads=lightning,softmax/t=3"))
     18
     """
     found = parts(spec)
     return None if found is None else sum(found.values())
 
 
-def parts(spec: Hybrid) -> dict[Part, int] | None:
+def parts(spec: Network) -> dict[Part, int] | None:
     """The fiber by piece and name, over all layers.
 
-    >>> parts(Hybrid.parse("softmax/d=4,4,4/a=2/gate=head/t=3"))
+    >>> parts(Network.parse("softmax/d=4,4,4/a=2/gate=head/t=3"))
     {('QK', 'query-key basis GL(2)'): 8, ('residual', 'token basis GL(4)'): 16}
     """
     return of_traits(spec) if covered(spec) else None
 
 
-def covered(spec: Hybrid) -> bool:
+def covered(spec: Network) -> bool:
     """Whether sizes are large enough for the formula."""
     return spec.t >= 2 and _filled(spec) and all(_simple(spec, layer) for layer in spec.layers)
 
 
-def of_traits(spec: Hybrid) -> dict[Part, int]:
+def of_traits(spec: Network) -> dict[Part, int]:
     """What the traits of the heads leave open, and the bases between layers, at any size."""
     found: dict[Part, int] = {}
     for symmetry, count in _open(spec):
@@ -67,7 +66,7 @@ def of_traits(spec: Hybrid) -> dict[Part, int]:
     return found
 
 
-def _open(spec: Hybrid) -> Iterator[tuple[SymmetryName, int]]:
+def _open(spec: Network) -> Iterator[tuple[SymmetryName, int]]:
     for number, layer in enumerate(spec.layers, 1):
         for group in layer.groups:
             for symmetry, count in _of_head(layer, group):
@@ -76,18 +75,13 @@ def _open(spec: Hybrid) -> Iterator[tuple[SymmetryName, int]]:
             yield _between(layer)
 
 
-def rowwise(one: Mechanism) -> bool:
-    """Whether the rows of a value map are distinguished before they are written or added."""
-    return one.gate == "element" or one.conv == "depthwise"
-
-
-def _between(layer: HybridLayer) -> tuple[SymmetryName, int]:
+def _between(layer: Layer) -> tuple[SymmetryName, int]:
     d = layer.width_out
-    diagonal = layer.dv is None and any(rowwise(group.mechanism) for group in layer.groups)
+    diagonal = layer.dv is None and any(group.mechanism.rowwise for group in layer.groups)
     return between(d, diagonal=diagonal), d if diagonal else d**2
 
 
-def _of_head(layer: HybridLayer, group: Group) -> Iterator[tuple[SymmetryName, int]]:
+def _of_head(layer: Layer, group: Group) -> Iterator[tuple[SymmetryName, int]]:
     one, a, d = group.mechanism, layer.a, layer.width_in
     if one.unit != "none":
         biases = {"none": 0, "key": 1, "query": 1, "both": 2}[one.bias]
@@ -101,7 +95,7 @@ def _of_head(layer: HybridLayer, group: Group) -> Iterator[tuple[SymmetryName, i
         yield query_key(a, diagonal=True), a
     elif one.feature == "none":
         yield query_key(a), a * a
-    elif one.feature == "exp" and one.weigh == "identity" and one.normalise != "none":
+    elif one.sums_of_exponentials and one.normalise != "none":
         yield FEATURE_ROW, d
     if one.unit == one.feature == "none":
         if one.ignores_shifts and one.bias in ("key", "both"):
@@ -111,7 +105,7 @@ def _of_head(layer: HybridLayer, group: Group) -> Iterator[tuple[SymmetryName, i
     if one.unit == "none" and one.homogeneous:
         yield SCORE_SCALE if one.normalise != "none" else SCALE, 1
     if layer.dv is not None:
-        diagonal = rowwise(one)
+        diagonal = one.rowwise
         yield value_output(layer.dv, diagonal=diagonal), layer.dv if diagonal else layer.dv**2
     if one.conv in ("depthwise", "shared"):
         several = one.conv == "depthwise"
@@ -119,13 +113,15 @@ def _of_head(layer: HybridLayer, group: Group) -> Iterator[tuple[SymmetryName, i
         yield VALUE_FILTER, layer.inner if several else 1
 
 
-def _simple(spec: Hybrid, layer: HybridLayer) -> bool:
+def _simple(spec: Network, layer: Layer) -> bool:
     """Whether nothing beyond the properties of single heads is redundant."""
     d, a, t = layer.width_in, layer.a, spec.t
     for group in layer.groups:
         one = group.mechanism
+        if not one.weighing.formula:
+            return False
         least = {"none": 1, "sphere": 2, "layer": 3}[one.unit]
-        if one.weigh == "identity" and one.normalise != "none":
+        if one.splits and one.normalise != "none":
             least = max(least, 2)
         square = one.feature == "square" and a > 1 and a * 2 * d > d * d
         if one.alone(t) or one.keys(t) < 2 or not least <= a <= d or square:
@@ -141,7 +137,7 @@ def _simple(spec: Hybrid, layer: HybridLayer) -> bool:
     return not _mixes(spec, layer)
 
 
-def _mixes(spec: Hybrid, layer: HybridLayer) -> bool:
+def _mixes(spec: Network, layer: Layer) -> bool:
     """Whether heads whose weights are the scores may mix, or make every tensor there is."""
     d, a, n = layer.width_in, layer.a, layer.width_out
     for group in layer.groups:
@@ -159,7 +155,7 @@ def _mixes(spec: Hybrid, layer: HybridLayer) -> bool:
     return any(one.mechanism.on(spec.t) == two.mechanism.on(spec.t) for one, two in pairs)
 
 
-def _filled(spec: Hybrid) -> bool:
+def _filled(spec: Network) -> bool:
     """Whether tokens fill every width, and every width is read."""
     for layer in spec.layers:
         inner = min(layer.width_in, layer.inner)

@@ -1,4 +1,4 @@
-"""The forward map of stacks with a mechanism for every head, over any field.
+"""The forward map of stacks, over any field.
 
 Tokens are the columns of matrices of shape (inputs, 1, width, t): the axis of length one is for
 heads. Heads with the same mechanism are computed together; their weights come group by group.
@@ -6,7 +6,7 @@ heads. Heads with the same mechanism are computed together; their weights come g
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache, partial
 from itertools import accumulate
 from math import prod
@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from segre.attention.layer import Group, Layer, tap
 from segre.attention.pattern import mixing, unit_size
 from segre.fields.interface import Analytic, Array, E
-from segre.hybrid.layer import Group, HybridLayer, tap
-from segre.hybrid.spec import Hybrid
+from segre.spec import Network
 from segre.stage import Slot, Stage
 
 Tensors = Mapping[str, Any]
@@ -29,7 +29,7 @@ def named(group: int, name: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def stages(spec: Hybrid) -> tuple[Stage, ...]:
+def stages(spec: Network) -> tuple[Stage, ...]:
     """A stage for each layer."""
     starts = accumulate((layer.parameters for layer in spec.layers), initial=0)
     return tuple(
@@ -43,21 +43,23 @@ def stages(spec: Hybrid) -> tuple[Stage, ...]:
 
 
 @lru_cache(maxsize=64)
-def tensors(spec: Hybrid) -> dict[tuple[str, str], Slot]:
+def tensors(spec: Network) -> dict[tuple[str, str], Slot]:
     """All weight tensors, by layer and name."""
     parts = enumerate(stages(spec), 1)
     return {(str(n), name): slot for n, stage in parts for name, slot in stage.slots.items()}
 
 
-def slots(layer: HybridLayer, start: int = 0) -> Iterator[Slot]:
+def slots(layer: Layer, start: int = 0) -> list[Slot]:
     """The weight tensors of a layer whose first weight has index `start`."""
+    out = []
     for n, shapes in enumerate(layer.shapes):
         for name, shape in shapes.items():
-            yield Slot(named(n, name), start, shape)
+            out.append(Slot(named(n, name), start, shape))
             start += prod(shape)
+    return out
 
 
-def _apply(field: Analytic[E], weights: Tensors, X: E, *, layer: HybridLayer, t: int) -> E:
+def _apply(field: Analytic[E], weights: Tensors, X: E, *, layer: Layer, t: int) -> E:
     tensors = [
         {name: weights[named(n, name)] for name in own} for n, own in enumerate(layer.shapes)
     ]
@@ -77,7 +79,7 @@ def _apply(field: Analytic[E], weights: Tensors, X: E, *, layer: HybridLayer, t:
 
 
 def _keys_and_queries(
-    field: Analytic[E], layer: HybridLayer, group: Group, w: Tensors, X: E, t: int
+    field: Analytic[E], layer: Layer, group: Group, w: Tensors, X: E, t: int
 ) -> tuple[E, E]:
     keys = _biased(field, w, "b_K", _compressed(field, group, w, "K", X, t))
     queries = _biased(field, w, "b_Q", field.matmul(w["W_Q"], X))

@@ -3,21 +3,20 @@
 import json
 
 import pytest
-from tests.support.hybrids import random_hybrid
+from tests.support.mixed_stacks import random_mixed_stack
 
 from segre.errors import SpecError
-from segre.hybrid.spec import Hybrid
 from segre.models import architecture
 from segre.spec import Network
 
 
 @pytest.mark.parametrize("seed", range(200))
 def test_specs_read_back(seed: int) -> None:
-    spec = random_hybrid(seed)
+    spec = random_mixed_stack(seed)
     again = architecture(str(spec))
     assert again == spec or isinstance(again, Network)
-    assert Hybrid.parse(json.loads(json.dumps(spec.document()))) == spec
-    assert Hybrid.parse(str(spec)).digest == spec.digest
+    assert Network.parse(json.loads(json.dumps(spec.document()))) == spec
+    assert Network.parse(str(spec)).digest == spec.digest
 
 
 @pytest.mark.parametrize(
@@ -51,7 +50,7 @@ def test_files_say_the_same(tmp_path) -> None:
 
 
 def test_equal_heads_are_one_group() -> None:
-    spec = Hybrid.parse("mix/d=3,3/a=1/heads=softmax+double+softmax/t=2")
+    spec = Network.parse("mix/d=3,3/a=1/heads=softmax+double+softmax/t=2")
     assert [(g.mechanism.name, g.heads) for g in spec.layers[0].groups] == [
         ("softmax", 2),
         ("double", 1),

@@ -3,7 +3,7 @@
 import random
 
 from segre.errors import SpecError
-from segre.hybrid.spec import Hybrid
+from segre.spec import Network
 
 
 def random_mechanism(draw: random.Random, t: int, a: int) -> str:
@@ -38,7 +38,7 @@ def random_mechanism(draw: random.Random, t: int, a: int) -> str:
     return ":".join([name, *options])
 
 
-def random_hybrid(seed: int, most: int = 150) -> Hybrid:
+def random_mixed_stack(seed: int, most: int = 150) -> Network:
     """A small one."""
     draw = random.Random(seed)
     while True:
@@ -52,7 +52,7 @@ def random_hybrid(seed: int, most: int = 150) -> Hybrid:
         dv = [draw.choice([None, None, 2, 3])] * depth
         given = {"kind": "mix", "d": widths, "a": ranks, "heads": heads, "dv": dv, "t": t}
         try:
-            spec = Hybrid.parse(given)
+            spec = Network.parse(given)
         except SpecError:
             continue
         if spec.parameters <= most:

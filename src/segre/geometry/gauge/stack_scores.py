@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -26,8 +27,9 @@ from segre.attention.symmetries import (
 )
 from segre.fields.interface import Array
 
-Change = dict[str, Array]  # tangents of a head's tensors, by name
+Change = dict[str, Array]  # tangents of a head's tensors, by name: (count, rows, columns)
 Own = Callable[[str], Array]  # a tensor of the head
+Pairs = tuple[Array, Array]  # numbers j, and as many numbers k
 
 
 @dataclass(frozen=True)
@@ -51,24 +53,38 @@ class Head:
 
     def side(self, letter: str) -> tuple[str, ...]:
         """The tensors that make keys (K) or queries (Q): maps, and the bias if there is one."""
-        return tuple(
-            n for n in self.tensors if n.partition("+")[0] in (f"W_{letter}", f"b_{letter}")
-        )
+        roots = (f"W_{letter}", f"b_{letter}")
+        return tuple(n for n in self.tensors if n.partition("+")[0] in roots)
 
     def filters(self, letter: str) -> tuple[str, ...]:
         """The weights of a convolution of keys (K) or values (V) by numbers."""
-        return tuple(n for n in self.tensors if n.partition("+")[0] == f"c_{letter}")
+        return tuple(n for n in self.tensors if n.startswith(f"c_{letter}"))
+
+    @cached_property
+    def constant(self) -> bool:
+        """Whether the weights do not depend on keys and queries at all."""
+        one = self.mechanism
+        uniform = self.a == 1 and one.splits and one.normalise == "both"
+        return one.silent(self.tokens) or (uniform and not one.masked)
+
+    @cached_property
+    def stuck(self) -> bool:
+        """Whether small changes of keys and queries do not change the weights."""
+        two_values = self.a == {"layer": 2, "sphere": 1}.get(self.mechanism.unit)
+        return two_values or self.constant
 
 
 def score_families(head: Head) -> Iterator[Family]:
-    """All known changes that leave the mixing weights of a head unchanged."""
+    """All known changes that leave the mixing weights of a head unchanged.
+
+    Where the scores have no effect at all, that is one family for the layer (`silent_scores`).
+    """
     one = head.mechanism
-    if stuck(head):
-        yield _free(head, "silent-scores", "scores without effect", ("K", "Q"))
-        if "decay" in head.tensors and constant_weights(head):
+    if head.stuck:
+        if "decay" in head.tensors and head.constant:
             yield _silent_decay()
         return
-    if head.a == 1 and one.weigh == "identity" and one.normalise != "none":
+    if head.a == 1 and one.splits and one.normalise != "none":
         letter = "K" if one.normalise == "both" else "Q"
         yield _free(
             head, f"silent-{letter}", "a factor that cancels in the normalisation", (letter,)
@@ -81,22 +97,13 @@ def score_families(head: Head) -> Iterator[Family]:
         yield _silent_decay()
 
 
-def constant_weights(head: Head) -> bool:
-    """Whether the weights do not depend on keys and queries at all."""
-    one = head.mechanism
-    uniform = head.a == 1 and one.weigh == "identity" and one.normalise == "both"
-    return one.silent(head.tokens) or (uniform and not one.masked)
-
-
 def _silent_decay() -> Family:
     return Family("silent-decay", "decay without effect", lambda own: any_change(own, ["decay"]))
 
 
-def stuck(head: Head) -> bool:
-    """Whether small changes of keys and queries do not change the weights."""
-    one = head.mechanism
-    two_values = head.a == {"layer": 2, "sphere": 1}.get(one.unit)
-    return constant_weights(head) or two_values
+def silent_scores(head: Head) -> Family:
+    """Any change of keys and queries, where scores have no effect."""
+    return _free(head, "silent-scores", "scores without effect", ("K", "Q"))
 
 
 def _free(head: Head, kind: str, name: str, letters: tuple[str, ...]) -> Family:
@@ -109,10 +116,22 @@ def _free(head: Head, kind: str, name: str, letters: tuple[str, ...]) -> Family:
 def any_change(own: Own, names: Iterable[str]) -> Iterator[Change]:
     """Any change of some tensors."""
     for name in names:
-        for at in np.ndindex(own(name).shape):
-            change = np.zeros(own(name).shape)
-            change[at] = 1
-            yield {name: change}
+        shape = own(name).shape
+        yield {name: np.eye(own(name).size).reshape(-1, *shape)}
+
+
+def turned(tensor: Array, pairs: Pairs, sign: int = 1) -> Array:
+    """For every pair (j, k): sign E_jk times a tensor."""
+    out = np.zeros((len(pairs[0]), *tensor.shape))
+    out[range(len(out)), pairs[0]] = sign * tensor[pairs[1]]
+    return out
+
+
+@cache
+def all_pairs(n: int, *, diagonal: bool = False) -> Pairs:
+    """All (j, k), in row-major order, or only those with j = k."""
+    at = np.arange(n) if diagonal else np.arange(n * n)
+    return (at, at) if diagonal else (at // n, at % n)
 
 
 def _bases(head: Head) -> Iterator[Family]:
@@ -120,12 +139,12 @@ def _bases(head: Head) -> Iterator[Family]:
     one, a = head.mechanism, head.a
     if one.unit == "none" and one.feature == "none":
         diagonal = one.conv == "depthwise"
-        pairs = [(j, k) for j in range(a) for k in range(a) if j == k or not diagonal]
+        pairs = all_pairs(a, diagonal=diagonal)
         name = query_key(a, diagonal=diagonal)
         yield Family(*name, lambda own: _opposite(head, own, pairs))
     elif one.unit == "none" and one.feature in ("square", "relu"):
-        pairs = [(j, j) for j in range(a)]
-        yield Family(*query_key(a, diagonal=True), lambda own: _opposite(head, own, pairs))
+        each = all_pairs(a, diagonal=True)
+        yield Family(*query_key(a, diagonal=True), lambda own: _opposite(head, own, each))
     elif one.unit != "none":
         yield Family(*LENGTHS, lambda own: _lengths(head, own))
         if one.feature == "none" and one.conv != "depthwise":
@@ -136,28 +155,23 @@ def _bases(head: Head) -> Iterator[Family]:
         yield Family(*SCORE_SCALE, lambda own: iter([_scaled(head, own, "Q")]))
 
 
-def _opposite(head: Head, own: Own, pairs: list[tuple[int, int]]) -> Iterator[Change]:
+def _opposite(head: Head, own: Own, pairs: Pairs) -> Iterator[Change]:
     """dQ = E Q, dK = -E^T K."""
-    for j, k in pairs:
-        change: Change = {}
-        for name in head.side("Q"):
-            change[name] = np.zeros_like(own(name))
-            change[name][j] = own(name)[k]
-        for name in head.side("K"):
-            change[name] = np.zeros_like(own(name))
-            change[name][k] = -own(name)[j]
-        yield change
+    yield {
+        **{name: turned(own(name), pairs) for name in head.side("Q")},
+        **{name: turned(own(name), pairs[::-1], -1) for name in head.side("K")},
+    }
 
 
 def _scaled(head: Head, own: Own, letter: str) -> Change:
-    return {name: own(name) for name in head.side(letter)}
+    return {name: own(name)[None] for name in head.side(letter)}
 
 
 def _lengths(head: Head, own: Own) -> Iterator[Change]:
     for letter in ("K", "Q"):
         yield _scaled(head, own, letter)
         if head.filters(letter) and "b_K" not in head.tensors:  # which the filter does not scale
-            yield {name: own(name) for name in head.filters(letter)}
+            yield {name: own(name)[None] for name in head.filters(letter)}
 
 
 def _rotations(head: Head, own: Own) -> Iterator[Change]:
@@ -165,10 +179,10 @@ def _rotations(head: Head, own: Own) -> Iterator[Change]:
     basis = np.eye(head.a)
     if head.mechanism.unit == "layer":
         basis = basis[:-1] - basis[-1]
-    for i in range(len(basis)):
-        for j in range(i):
-            S = np.outer(basis[i], basis[j]) - np.outer(basis[j], basis[i])
-            yield {name: S @ own(name) for name in (*head.side("Q"), *head.side("K"))}
+    i, j = np.tril_indices(len(basis), -1)
+    S = basis[i][:, :, None] * basis[j][:, None]
+    S = S - S.swapaxes(1, 2)
+    yield {name: S @ own(name) for name in (*head.side("Q"), *head.side("K"))}
 
 
 def _shifts(head: Head) -> Iterator[Family]:
@@ -176,7 +190,7 @@ def _shifts(head: Head) -> Iterator[Family]:
     one = head.mechanism
     if one.unit == "layer":
         yield Family(*MEANS, lambda own: _rows(head, own, "KQ"))
-    elif one.unit == "none" and one.feature == "exp" and one.weigh == "identity":
+    elif one.sums_of_exponentials:
         letter = {"keys": "Q", "centred": "Q", "both": "K"}.get(one.normalise, "")
         if letter:
             yield Family(*FEATURE_ROW, lambda own: _rows(head, own, letter))
@@ -191,12 +205,8 @@ def _shifts(head: Head) -> Iterator[Family]:
 
 
 def _one_bias(letter: str) -> Family:
-    def changes(own: Own) -> Iterator[Change]:
-        bias = own(f"b_{letter}")
-        for j in range(len(bias)):
-            yield {f"b_{letter}": np.eye(len(bias))[:, [j]]}
-
-    return Family(*(KEY_BIAS if letter == "K" else QUERY_BIAS), changes)
+    name = KEY_BIAS if letter == "K" else QUERY_BIAS
+    return Family(*name, lambda own: any_change(own, [f"b_{letter}"]))
 
 
 def _rows(head: Head, own: Own, letters: str) -> Iterator[Change]:
@@ -204,26 +214,20 @@ def _rows(head: Head, own: Own, letters: str) -> Iterator[Change]:
     apart = "W_K" if head.mechanism.conv == "depthwise" else ""
     for letter in letters:
         for name in head.side(letter):
-            if name == apart:
-                continue
-            shape = own(name).shape
-            for column in range(shape[1]):
-                change = np.zeros(shape)
-                change[:, column] = 1
-                yield {name: change}
+            if name != apart:
+                rows, columns = own(name).shape
+                yield {name: np.repeat(np.eye(columns)[:, None], rows, axis=1)}
 
 
 def _factors(head: Head, own: Own) -> Iterator[Change]:
     for name in ("b_K", "b_Q"):
         if name in head.tensors:
-            yield {name: np.ones_like(own(name))}
+            yield {name: np.ones_like(own(name))[None]}
 
 
 def _bias_pairs(own: Own) -> Iterator[Change]:
-    a = len(own("b_K"))
-    for j in range(a):
-        change = np.eye(a)[:, [j]]
-        yield {"b_K": change, "b_Q": -change}
+    change = np.eye(len(own("b_K")))[:, :, None]
+    yield {"b_K": change, "b_Q": -change}
 
 
 def _filters(head: Head) -> Iterator[Family]:
@@ -240,13 +244,12 @@ def _filters(head: Head) -> Iterator[Family]:
 def against(own: Own, filters: tuple[str, ...], maps: tuple[str, ...]) -> Iterator[Change]:
     """Filters grow, row by row, and the maps before them shrink; or all rows at once."""
     rows = own(filters[0]).shape[0]
-    for j in range(rows):
-        at = slice(None) if rows == 1 else slice(j, j + 1)
-        change: Change = {}
-        for name, sign in (*((n, 1) for n in filters), *((n, -1) for n in maps)):
-            change[name] = np.zeros_like(own(name))
-            change[name][at] = sign * own(name)[at]
-        yield change
+    grow = {n: own(n) for n in filters} | {n: -own(n) for n in maps}
+    if rows == 1:
+        yield {name: tensor[None] for name, tensor in grow.items()}
+    else:
+        each = all_pairs(rows, diagonal=True)
+        yield {name: turned(tensor, each) for name, tensor in grow.items()}
 
 
 def _skew(head: Head) -> Iterator[Family]:
@@ -263,13 +266,11 @@ def _skew(head: Head) -> Iterator[Family]:
         return
 
     def changes(own: Own) -> Iterator[Change]:
-        K, Q = own("W_K"), own("W_Q")
-        for j in range(head.a):
-            for k in range(j):
-                for name, other in (("W_K", Q), ("W_Q", K)):
-                    change = np.zeros_like(other)
-                    change[j], change[k] = other[k], -other[j]
-                    yield {name: change}
+        j, k = np.tril_indices(head.a, -1)
+        moved = {n: turned(own(n), (j, k)) - turned(own(n), (k, j)) for n in ("W_Q", "W_K")}
+        change = {n: np.zeros((2 * len(j), *own(n).shape)) for n in ("W_K", "W_Q")}
+        change["W_K"][0::2], change["W_Q"][1::2] = moved["W_Q"], moved["W_K"]
+        yield change
 
     yield Family(*skew_scores(head.a), changes)
 

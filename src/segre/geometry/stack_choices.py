@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from segre.attention.layer import regrouped
 from segre.attention.mechanism import LIGHTNING, NAMED, SOFTMAX, Mechanism
 from segre.errors import SpecError
-from segre.hybrid.layer import regrouped
-from segre.hybrid.spec import Hybrid
 from segre.slope import Slope
+from segre.spec import Network
 
 Edit = Callable[[Mechanism], Mechanism]
 
@@ -20,7 +20,7 @@ _WORDS = {
 }
 
 
-def hybrid_choices(spec: Hybrid) -> Iterator[tuple[str, str, Hybrid]]:
+def stack_choices(spec: Network) -> Iterator[tuple[str, str, Network]]:
     """Each choice by itself, what stands instead of it, and the stack with that."""
     for name, instead, edit in _edits(spec):
         try:
@@ -34,7 +34,7 @@ def hybrid_choices(spec: Hybrid) -> Iterator[tuple[str, str, Hybrid]]:
         yield "factored value matrices", "one value matrix", replace(spec, layers=layers)
 
 
-def edited(spec: Hybrid, edit: Edit) -> Hybrid:
+def edited(spec: Network, edit: Edit) -> Network:
     """The same stack with other mechanisms."""
     layers = []
     for layer in spec.layers:
@@ -43,7 +43,7 @@ def edited(spec: Hybrid, edit: Edit) -> Hybrid:
     return replace(spec, layers=tuple(layers))
 
 
-def _edits(spec: Hybrid) -> Iterator[tuple[str, str, Edit]]:
+def _edits(spec: Network) -> Iterator[tuple[str, str, Edit]]:
     every = spec.mechanisms
     gates = {one.gate for one in every} - {"none"}
     for gate in sorted(gates):
@@ -86,7 +86,7 @@ def _edits(spec: Hybrid) -> Iterator[tuple[str, str, Edit]]:
         if any(one.normalise == NAMED[name].normalise for one in every):
             kind = NAMED[name].normalise
             yield words, instead, _instead("normalise", kind, "keys")
-    if any(one.normalise == "keys" and one.weigh == "identity" for one in every):
+    if any(one.normalise == "keys" and one.linear for one in every):
         yield "normalised weights", "not normalised", _instead("normalise", "keys", "none")
     for one in (SOFTMAX, LIGHTNING):
         yield "these mechanisms", f"{one.name} in all heads", _always(one)

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from tests.support.hybrids import random_hybrid
+from tests.support.mixed_stacks import random_mixed_stack
 
 from segre.fields.prime import Prime
 from segre.fields.real import Real
-from segre.hybrid.spec import Hybrid
 from segre.models import architecture
 from segre.network import forward
+from segre.spec import Network
 
 
 def sigmoid(z):
@@ -29,7 +29,7 @@ def taylor(order: int, z: float) -> float:
     return sum(z**i / np.prod(np.arange(1, i + 1)) for i in range(order + 1))
 
 
-def by_loops(spec: Hybrid, vector, X):
+def by_loops(spec: Network, vector, X):
     """The definition of docs/mechanisms.md, head by head, key by key."""
     t, at = spec.t, 0
 
@@ -115,7 +115,7 @@ def by_loops(spec: Hybrid, vector, X):
 
 @pytest.mark.parametrize("seed", range(150))
 def test_the_definition(seed: int) -> None:
-    spec = random_hybrid(seed)
+    spec = random_mixed_stack(seed)
     rng = np.random.default_rng(seed)
     vector = rng.standard_normal(spec.parameters)
     X = rng.standard_normal((spec.width_in, spec.t))
@@ -132,8 +132,8 @@ def test_plain_heads_are_those_of_ordinary_stacks(kind: str, dv: str) -> None:
     """The same numbers mod p, bit for bit."""
     F = Prime()
     net = architecture(f"{kind}/d=3,4,2/a=2/heads=2{dv}/t=3")
-    same = Hybrid.parse(f"{kind}/d=3,4,2/a=2/heads=2{dv}/t=3")
-    assert isinstance(same, Hybrid)
+    same = Network.parse(f"{kind}/d=3,4,2/a=2/heads=2{dv}/t=3")
+    assert isinstance(same, Network)
     rng = np.random.default_rng(0)
     w = F.constant(rng.integers(0, F.p, net.parameters))
     X = F.constant(rng.integers(0, F.p, (2, 3, 3)))
@@ -151,7 +151,7 @@ def test_plain_heads_are_those_of_ordinary_stacks(kind: str, dv: str) -> None:
     ],
 )
 def test_restrictions_that_do_not_restrict(one: str, two: str) -> None:
-    specs = [Hybrid.parse(f"mix/d=3,2/a=2/heads={text}/t=4") for text in (one, two)]
+    specs = [Network.parse(f"mix/d=3,2/a=2/heads={text}/t=4") for text in (one, two)]
     rng = np.random.default_rng(1)
     w, X = rng.standard_normal(specs[0].parameters), rng.standard_normal((5, 3, 4))
     outs = [forward(Real(), spec, w, X) for spec in specs]
@@ -160,7 +160,7 @@ def test_restrictions_that_do_not_restrict(one: str, two: str) -> None:
 
 def test_an_element_gate_is_a_hierarchical_mixture_of_experts() -> None:
     """sum_j sigma(g_j . x) (sum_k P_k v_j . x_k) o_j: the identity that `explain` prints."""
-    spec = Hybrid.parse("mix/d=3,4/a=2/heads=softmax:gate=element/dv=2/t=5")
+    spec = Network.parse("mix/d=3,4/a=2/heads=softmax:gate=element/dv=2/t=5")
     rng = np.random.default_rng(4)
     w, X = rng.standard_normal(spec.parameters), rng.standard_normal((3, 5))
     K, Q, V, G = (w[start : start + 6].reshape(2, 3) for start in (0, 6, 12, 18))

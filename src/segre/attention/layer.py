@@ -1,4 +1,4 @@
-"""One layer of a hybrid stack as data: its heads by mechanism, and the shapes of their weights."""
+"""One layer of a stack as data: its heads by mechanism, and the shapes of their weights."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ def tap(name: str, place: int) -> str:
 
 
 @dataclass(frozen=True)
-class HybridLayer:
+class Layer:
     """One layer from tokens of width `width_in` to tokens of width `width_out`.
 
-    Every head has rank a. With `dv`, the value map of a head is the product W_O W_V.
+    A head is X -> V X pattern(K X, Q X), with K and Q of shape a x d and V of shape d' x d. Heads
+    are added. With `dv`, the value map of a head is the product W_O W_V through dv dimensions.
     """
 
     width_in: int
@@ -36,7 +37,7 @@ class HybridLayer:
     a: int
     dv: int | None = None
 
-    @property
+    @cached_property
     def heads(self) -> int:
         """Total number of heads."""
         return sum(group.heads for group in self.groups)
@@ -51,7 +52,7 @@ class HybridLayer:
         """The weight tensors of each group, by name; a kernel has a map for every place in it."""
         return tuple(dict(self._shapes(group)) for group in self.groups)
 
-    @property
+    @cached_property
     def parameters(self) -> int:
         """Number of weights."""
         return sum(prod(shape) for group in self.shapes for shape in group.values())
@@ -75,6 +76,27 @@ class HybridLayer:
             yield "W_G", (h, self.inner if one.gate == "element" else 1, d)
         if self.dv is not None:
             yield "W_O", (h, self.width_out, self.dv)
+
+    def taps(self, group: int, name: str) -> tuple[str, ...]:
+        """The tensors of a group with this name: none, one, or one for each place of a kernel."""
+        return self._taps[group].get(name, ())
+
+    @cached_property
+    def _taps(self) -> tuple[dict[str, tuple[str, ...]], ...]:
+        found: list[dict[str, tuple[str, ...]]] = [{} for _ in self.groups]
+        for mine, shapes in zip(found, self.shapes, strict=True):
+            for one in shapes:
+                root = one.partition("+")[0]
+                mine[root] = (*mine.get(root, ()), one)
+        return tuple(found)
+
+    @property
+    def text(self) -> str:
+        """Its heads as specs write them: softmax*2+lightning:decay=9/10."""
+        return "+".join(
+            group.mechanism.text + (f"*{group.heads}" if group.heads > 1 else "")
+            for group in self.groups
+        )
 
 
 def regrouped(heads: Iterable[Mechanism]) -> tuple[Group, ...]:

@@ -4,8 +4,8 @@ import pytest
 
 from segre.geometry.point import Point
 from segre.geometry.rank import symmetry_rank
-from segre.hybrid.fiber import parts
-from segre.hybrid.spec import Hybrid
+from segre.spec import Network
+from segre.stack.fiber import parts
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from segre.hybrid.spec import Hybrid
     ],
 )
 def test_names_and_counts_are_those_of_the_generators(text: str) -> None:
-    spec = Hybrid.parse(text)
+    spec = Network.parse(text)
     found: dict[tuple[str, str], int] = {}
     for one in symmetry_rank(Point.draw(spec, 0)).symmetries:
         found[one.group, one.name] = found.get((one.group, one.name), 0) + one.dimension
