@@ -58,11 +58,11 @@ class Basis:
         planes = rotary_planes(w.transformer, self.turning)
         for port in self.ports:
             if self.group in DIAGONAL and port.degree:
-                port.scale(w, element, deep)
+                port.by_factors(w, element, deep)
             elif self.group == "planes":
-                port.turn(w, element, planes, deep)
+                port.by_phases(w, element, planes, deep)
             elif port.degree:
-                port.multiply(w, element, deep)
+                port.by_matrix(w, element, deep)
 
     def inverse(self, element: Array) -> Array:
         """The inverse factors or matrices."""

@@ -64,7 +64,7 @@ class Order:
         """Reorder all ports."""
         order, signs = element
         for port in self.ports:
-            port.reorder(w, order.astype(int), signs, len(self.copies))
+            port.by_order(w, order.astype(int), signs, len(self.copies))
 
     def inverse(self, element: Array) -> Array:
         """The inverse order; signs are their own."""

@@ -157,18 +157,18 @@ class Port:
         E = self._seen(w, E)
         return -self.degree * E.swapaxes(-1, -2) if self.reads else self.degree * E
 
-    def multiply(self, w: FloatWeights, M: Array, deep: int) -> None:
+    def by_matrix(self, w: FloatWeights, M: Array, deep: int) -> None:
         """M W or, for readers, W M^-1, in place, for each of the `deep` leading axes of copies."""
         M = self._seen(w, np.linalg.inv(M) if self.reads else M)
         M = M.swapaxes(-1, -2) if self.reads else M
         self._change(w, deep, lambda flat: M @ flat)
 
-    def scale(self, w: FloatWeights, x: Array, deep: int) -> None:
+    def by_factors(self, w: FloatWeights, x: Array, deep: int) -> None:
         """Writers times factors, readers divided by them."""
         by = (1 / x if self.reads else x)[..., None] ** self.degree
         self._change(w, deep, lambda flat: flat * by)
 
-    def turn(self, w: FloatWeights, z: Array, planes: Planes, deep: int) -> None:
+    def by_phases(self, w: FloatWeights, z: Array, planes: Planes, deep: int) -> None:
         """Planes of writers times complex factors, those of readers divided by the conjugates."""
         first, second = np.array(planes).T
         by = (1 / np.conj(z) if self.reads else z)[..., None]
@@ -180,7 +180,7 @@ class Port:
 
         self._change(w, deep, turned)
 
-    def reorder(self, w: FloatWeights, order: Array, signs: Array, deep: int) -> None:
+    def by_order(self, w: FloatWeights, order: Array, signs: Array, deep: int) -> None:
         """Dimension i becomes dimension order[i]; signs concern ports of degree 1."""
         by = signs[..., None] if self.degree else 1.0
         if deep:

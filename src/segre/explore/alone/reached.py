@@ -30,7 +30,7 @@ from segre.explore.alone.names import (
     members,
     own_name,
 )
-from segre.explore.alone.source import source
+from segre.explore.alone.source import computes, source
 from segre.explore.alone.translate import Translation
 
 
@@ -68,6 +68,8 @@ class Reached:
             return True
         for name, kind in list(self._classes.items()):
             for key, member in members(kind):
+                if computes(member):
+                    continue
                 if key in self._attributes and (name, key) not in self._methods:
                     self._methods[name, key] = self._member(key, member)
                     return True

@@ -12,7 +12,7 @@ from typing import Any
 
 from segre.errors import SegreError
 
-_OF_WEIGHTS = {"ModularWeights", "Array"}
+_OF_WEIGHTS = {"ModularWeights", "FloatWeights", "Weights", "Array"}
 
 
 def source(found: FunctionType) -> ast.FunctionDef | ast.Lambda:
@@ -48,6 +48,14 @@ def _syntax(found: FunctionType) -> ast.FunctionDef | ast.Lambda:
         inside,
         key=lambda n: ((n.end_lineno or 0) - n.lineno, (n.end_col_offset or 0) - n.col_offset),
     )
+
+
+def computes(found: object) -> bool:
+    """Whether a method computes with weights, by its annotations."""
+    words = set(
+        re.findall(r"\w+", " ".join(map(str, getattr(found, "__annotations__", {}).values())))
+    )
+    return bool(words & _OF_WEIGHTS)
 
 
 def _without_builders(node: ast.AST) -> None:
