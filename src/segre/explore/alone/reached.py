@@ -59,7 +59,20 @@ class Reached:
             pass
         made = [self._class(name, kind) for name, kind in self._classes.items()]
         ends = [f"const {name} = {own};" for name, own in given.items()]
-        return "\n".join([*self._functions, *made, *self._constants, *ends]) + "\n"
+        return "\n".join([*self._functions, *made, *self._in_order(), *ends]) + "\n"
+
+    def _in_order(self) -> list[str]:
+        """Constants; last those that call methods when they are made, and what contains them."""
+        later = {name for name, kind in self._classes.items() if hasattr(kind, "__post_init__")}
+        first, last = [], []
+        for line in self._constants:
+            name, _, made = line.removeprefix("const ").partition(" = ")
+            if later & set(re.findall(r"[\w$]+", made)):
+                later.add(name)
+                last.append(line)
+            else:
+                first.append(line)
+        return [*first, *last]
 
     def _step(self) -> bool:
         """Translate what is waiting, and methods whose names have come up; False if nothing is."""
