@@ -120,6 +120,6 @@ def print_hashes(found: Hashes) -> None:
     what = "function" if found.each[0].function is not None else "values"
     for group in found.groups:
         if len(group) > 1:
-            console.print(f"same {what}: {', '.join(group)}", soft_wrap=True)
+            console.print(f"same hash of the {what}: {', '.join(group)}", soft_wrap=True)
     if len(found.groups) == len(found.each):
-        console.print(f"no two have the same {what}")
+        console.print(f"no two have the same hash of the {what}")
