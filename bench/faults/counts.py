@@ -49,9 +49,9 @@ def rank_of(spec: Transformer) -> int | None:
 def tally(quick: bool = False) -> list[Tally]:
     """The bounds of `--method count`, which `dim` shows of networks too large to compute."""
     return [
-        *_against_rank("designs over all keys", random_design, 240 if quick else 4_000),
-        *_against_rank("designs of most models", random_core, 40 if quick else 1_000),
-        *_against_rank("any features", random_transformer, 40 if quick else 1_000),
+        *_against_rank("designs over all keys", random_design, 160 if quick else 4_000),
+        *_against_rank("designs of most models", random_core, 30 if quick else 1_000),
+        *_against_rank("any features", random_transformer, 30 if quick else 1_000),
     ]
 
 

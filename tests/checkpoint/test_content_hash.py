@@ -150,7 +150,7 @@ def test_several_are_grouped(tmp_path: Path) -> None:
     move(tmp_path / "one", tmp_path / "moved", report=False)
     done = run("weights", "hash", "one", "other", "moved", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "same function: one, moved" in done.stdout
+    assert "same hash of the function: one, moved" in done.stdout
     said = json.loads(run("weights", "hash", "one", "other", "--json", cwd=tmp_path).stdout)
     assert said["groups"] == [["one"], ["other"]]
     (tmp_path / "one.json").write_text(json.dumps(said["models"][0]))

@@ -27,7 +27,8 @@ def test_every_tensor_counts(name: str, dtype: torch.dtype, by: float, tmp_path:
     model.save_pretrained(one := tmp_path / "one")
     move(one, moved := tmp_path / "moved", seed=4)
     assert same(one, moved).verdict.startswith("same")
-    for number, tensor in enumerate(CHANGED[name]):
+    some = 0 if dtype == torch.float32 else 1  # types take turns
+    for number, tensor in list(enumerate(CHANGED[name]))[some::2]:
 
         def noise(part: str, w: Tensors, tensor: str = tensor, number: int = number) -> None:
             if part == "2":

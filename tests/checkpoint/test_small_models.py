@@ -56,7 +56,7 @@ def perturbed(weights: Any, seed: int) -> Any:
 @pytest.mark.parametrize("model_type", SERVED)
 def test_copies_are_never_different_and_changes_never_same(model_type: str, seed: int) -> None:
     model = drawn(model_type, seed)
-    for dtype in TYPES:
+    for dtype in TYPES[seed : 2 + seed]:
         model.to(dtype)
         moved = move(model, seed=seed + 1, report=False)
         assert same(model, moved).verdict != "different", dtype

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser
+from playwright.sync_api import Error as PageError
 
 import segre
 from segre.explore.designs import design
@@ -50,11 +51,11 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def settled(page: Opened, change: str, argument: Any = None) -> str:
+def settled(page: Opened, change: str, argument: Any = None, patience: float = 120) -> str:
     """Change something, and wait until the answer is about the design of the controls."""
     page.js("() => delete document.documentElement.dataset.drawn")
     page.js(change, argument)
-    page.page.wait_for_selector("html[data-drawn]", state="attached", timeout=120_000)
+    page.drawn(patience=patience)
     return str(page.js("() => document.getElementById('spec').textContent"))
 
 
@@ -79,14 +80,19 @@ CHOOSE = """([key, value]) => {
 
 
 # Random changes of the controls, one after the other, and what the page then says.
-WALK = """async ([steps, seed, keys, first]) => {
+WALK = """async ([steps, seed, keys, first, limit]) => {
   let state = seed;
   const random = (n) => ((state = (state * 48271) % 2147483647), state % n);
   const said = (id) => document.getElementById(id).textContent;
+  let broken = null;
+  window.addEventListener("error", (event) => (broken = event.message));
+  window.addEventListener("unhandledrejection", (event) => (broken = String(event.reason)));
   const drawn = async (act) => {
     delete document.documentElement.dataset.drawn;
     act();
-    while (document.documentElement.dataset.drawn === undefined) {
+    for (const start = Date.now(); document.documentElement.dataset.drawn === undefined; ) {
+      if (broken !== null) throw new Error(broken);
+      if (Date.now() - start > limit) throw new Error("the page is not drawn");
       await new Promise((done) => setTimeout(done, 5));
     }
   };
@@ -198,7 +204,7 @@ def test_a_served_page_agrees_with_segre_wherever_its_controls_go(
     answered = 0
     for first, seed in ((large, 11), (stack, 5)):
         with opened(browser, server.url, anchor=f"#{first}") as page:
-            for state in page.js(WALK, [24, seed, None, first]):
+            for state in page.js(WALK, [24, seed, None, first, 60_000]):
                 if state["problem"]:
                     assert state["problem"].count("\n") == 0
                     continue
@@ -273,7 +279,7 @@ def test_a_walk_by_keyboard(browser: Browser, server: Explorer) -> None:
                 before = text(page, "parameters")
                 page.js("() => delete document.documentElement.dataset.drawn")
                 keys.press("ArrowRight")
-                page.page.wait_for_selector("html[data-drawn]", state="attached")
+                page.drawn()
                 assert text(page, "parameters") != before
                 agrees(page, text(page, "spec"))
             ring = "() => getComputedStyle(document.activeElement).outlineStyle"
@@ -311,7 +317,7 @@ def test_a_static_page_agrees_with_segre_wherever_its_controls_go(
 ) -> None:
     answered, kinds = 0, set()
     with opened(browser, file, anchor=f"#{first}") as page:
-        for state in page.js(WALK, [40, 3, None, first]):
+        for state in page.js(WALK, [40, 3, None, first, 60_000]):
             if state["problem"]:
                 assert state["dimension"] == "–"
                 assert state["badge"] == "not available"
@@ -426,6 +432,60 @@ def test_a_static_page_has_no_number_for_what_segre_refuses(browser: Browser, fi
             assert not page.js("() => document.getElementById('problem').hidden")
             assert page.js("() => document.getElementById('figures').inert")
         page.check()
+
+
+# How a page may be broken from the start, and only after its first answer.
+ASKING = "async function ask(question, spec) {\n"
+AT_ONCE = {
+    "no script": (re.compile(r"<script>.*?</script>", re.DOTALL), ""),
+    "a script that its policy refuses": (re.compile(re.escape(ASKING)), ASKING + " "),
+    "a syntax error": (re.compile(re.escape(ASKING)), ASKING + "const const;"),
+    "an error": (re.compile(re.escape(ASKING)), ASKING + "throw new Error('broken');"),
+    "no answer": (re.compile(re.escape(ASKING)), ASKING + "await new Promise(() => {});"),
+}
+LATER = {
+    "an error": "if (own) throw new Error('broken');",
+    "no answer": "if (own) await new Promise(() => {});",
+}
+
+
+def broken_page(file: Path, pattern: re.Pattern[str], other: str, *, policy: bool) -> Path:
+    """The static page with one place of it replaced, and with its policy or without."""
+    found, count = pattern.subn(lambda _: other, file.read_text(encoding="utf-8"))
+    assert count == 1
+    if not policy:
+        found, count = re.subn(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", found)
+        assert count == 1
+    path = file.with_name("broken.html")
+    path.write_text(found, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("how", AT_ONCE)
+def test_a_broken_page_fails_and_does_not_hang(browser: Browser, file: Path, how: str) -> None:
+    broken = broken_page(file, *AT_ONCE[how], policy="policy" in how)
+    silent = how.startswith("no ")
+    with (
+        pytest.raises(pytest.fail.Exception, match="the page is not drawn") as failed,
+        opened(browser, broken, patience=1 if silent else 60),
+    ):
+        pass
+    assert ("it said: nothing" in str(failed.value)) == silent
+
+
+@pytest.mark.parametrize("how", LATER)
+def test_a_page_that_breaks_later_fails_and_does_not_hang(
+    browser: Browser, file: Path, how: str
+) -> None:
+    place = re.compile(re.escape(ASKING))
+    broken = broken_page(file, place, ASKING + LATER[how], policy=False)
+    limit = 1_000 if how.startswith("no ") else 60_000
+    with opened(browser, broken, anchor=f"#{SMALL}") as page:
+        said = "the page is not drawn" if how.startswith("no ") else "broken"
+        with pytest.raises(PageError, match=said):
+            page.js(WALK, [3, 3, None, SMALL, limit])
+        with pytest.raises(pytest.fail.Exception, match="the page is not drawn"):
+            settled(page, SLIDE, ["layers", 1], patience=limit / 1000)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -1,12 +1,14 @@
 """Counts of symmetries: a bound is shown as one only where it is one."""
 
 import pytest
+from bench.faults.counts import rank_of
 from bench.random_specs import random_core, random_design, random_transformer
 
 from segre.analysis.run import analyze
 from segre.errors import UnsupportedError
 from segre.geometry.at_any_size import at_any_size
 from segre.geometry.dimension import dimension
+from segre.geometry.estimate import spectrum
 from segre.geometry.point import Point
 from segre.geometry.rank import symmetry_rank
 from segre.geometry.redundancy import counted, formulas
@@ -93,3 +95,28 @@ def test_of_the_presets_eight_have_counts_that_are_not_bounds() -> None:
         *("electra-large-generator", "electra-small-discriminator", "albert-base-v2"),
         *("minimax-text-01", "vit-large-patch16-224"),
     ]
+
+
+# LayerNorms of width 2 give two vectors: floating point sees a rank where there is none.
+CONSTANT = (
+    "transformer/d=2/heads=2/kv=1/head=2/ff=2/mlp=reglu/norm=layer/place=post/gain=false/bias=qkv"
+    "/t=2",
+    "transformer/d=2/layers=2/ff=1/mlp=geglu-quick/norm=layer/place=post/gain=false/pos=learned"
+    "/sinks=true/kvrank=1/experts=3/active=1/shared=2/eff=1/router=softmax-raw/t=2",
+    "transformer/d=2/layers=2/heads=2/head=2/dv=1/ff=3/mlp=gelu/norm=layer/place=sandwich"
+    "/gain=false/causal=true/window=2/vocab=4/sinks=true/qrank=2/kvrank=2/embnorm=true"
+    "/output=hidden/t=2",
+    "transformer/d=2/layers=3/ff=2/mlp=relu/norm=layer/place=post/gain=false/layout=interleaved"
+    "/sinks=true/scale=2.5/qrank=2/kvrank=1/t=1",
+)
+
+
+@pytest.mark.parametrize("text", CONSTANT)
+def test_what_only_rounds_is_proved_to_be_constant(text: str) -> None:
+    spec = architecture(text)
+    assert isinstance(spec, Transformer)
+    found = spectrum(spec)
+    assert found.rank > 0
+    assert found.values[0] < 1e-12
+    assert rank_of(spec) is None
+    assert (dimension(spec).value, counted(spec).upper) == (0, 0)

@@ -25,3 +25,12 @@ def test_no_formula_is_printed_as_text(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "picture.svg"
     DRAWN[kind](path)
     assert "mathdefault" not in path.read_text()
+
+
+@pytest.mark.parametrize("tokens", [1, 2])
+@pytest.mark.parametrize("layers", [1, 2, 5])
+def test_stacks_without_a_residual_are_drawn(layers: int, tokens: int, tmp_path: Path) -> None:
+    """One token has none, and so nothing is known of any layer; warnings are errors here."""
+    spec = f"softmax/d={','.join(['3'] * (layers + 1))}/a=2/t={tokens}"
+    plot_depth(measure(spec, inputs=2), tmp_path / "picture.png")
+    assert (tmp_path / "picture.png").stat().st_size > 10_000

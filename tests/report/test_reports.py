@@ -51,6 +51,29 @@ def saved(seen: Opened, button: str) -> Any:
     return json.loads(Path(download.value.path()).read_text())
 
 
+# Words of badges that go on in another line.
+BROKEN = """() => [...document.querySelectorAll(".badge")].flatMap((badge) => {
+  const found = [], walker = document.createTreeWalker(badge, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    for (const word of walker.currentNode.data.matchAll(/\\w+/g)) {
+      const range = document.createRange();
+      range.setStart(walker.currentNode, word.index);
+      range.setEnd(walker.currentNode, word.index + word[0].length);
+      if (range.getClientRects().length > 1) found.push(word[0]);
+    }
+  }
+  return found;
+})"""
+
+
+def no_badge_is_broken(seen: Opened) -> None:
+    """At every width, words of badges are whole."""
+    height = 900
+    for width in (320, 390, 620, 768, 1024, 1100, 1180, 1280):
+        seen.page.set_viewport_size({"width": width, "height": height})
+        assert seen.js(BROKEN) == [], width
+
+
 @pytest.mark.slow
 def test_the_demo_shows_everything(
     browser: Browser, tmp_path_factory: pytest.TempPathFactory
@@ -82,6 +105,7 @@ def test_the_demo_shows_everything(
         assert numbers(seen, "design-choices", last) == sorted(before) != before
         head.click()
         assert numbers(seen, "design-choices", last) == sorted(before, reverse=True)
+        no_badge_is_broken(seen)
         seen.check()
     with opened(browser, report, width=390, height=844, is_mobile=True, has_touch=True) as seen:
         assert seen.scroll_width() <= 390

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, TimeoutError, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = [
@@ -21,6 +21,9 @@ ARGUMENTS = [
     "--no-first-run",
 ]
 LOCAL = ("file:", "data:", "blob:", "about:")
+DRAWN = "html[data-drawn]"
+PATIENCE = 60.0  # seconds that a page may take to draw, on a busy machine
+GRACE = 0.5  # seconds that it has left once it has complained
 
 
 def executable() -> str:
@@ -58,6 +61,19 @@ class Opened:
         """What an expression of JavaScript is on the page."""
         return self.page.evaluate(expression, argument)
 
+    def drawn(self, element: str = DRAWN, patience: float = PATIENCE) -> None:
+        """Wait for an element; a page that complains and does not go on is broken, and so fails."""
+        for _ in range(max(1, round(patience / GRACE))):
+            complained = bool(self.complaints)
+            try:
+                self.page.wait_for_selector(element, state="attached", timeout=1000 * GRACE)
+            except TimeoutError:
+                if complained:
+                    break
+            else:
+                return
+        pytest.fail(f"the page is not drawn; it said: {self.complaints or 'nothing'}")
+
     def check(self) -> None:
         """Nothing was complained about, and nothing asked of the network."""
         assert self.complaints == []
@@ -78,12 +94,13 @@ def opened(
     height: int = 900,
     script: str = "",
     anchor: str = "",
-    drawn: str = "html[data-drawn]",
+    drawn: str = DRAWN,
+    patience: float = PATIENCE,
     **options: Any,
 ) -> Iterator[Opened]:
     """A file, or the address of a local server, opened in a new window; with scripts, when drawn.
 
-    `drawn` is an element that is there by then.
+    `drawn` is an element that is there by then, after at most `patience` seconds.
 
     Requests to that server are not foreign; all others are.
     """
@@ -101,7 +118,7 @@ def opened(
         page.on("requestfailed", lambda request: seen.failed.append(request.url[:200]))
         page.goto(address + anchor)
         if options.get("java_script_enabled", True):
-            page.wait_for_selector(drawn, state="attached", timeout=600_000)
+            seen.drawn(drawn, patience)
         yield seen
     finally:
         context.close()

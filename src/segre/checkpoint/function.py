@@ -49,7 +49,8 @@ def differing_keys(one: Transformer, two: Transformer) -> list[str]:
     """The keys of specs in which two functions differ, scales of scores aside."""
     length = max(one.t, two.t)
     a, b = (replace(spec, t=length) for spec in (one, two))
-    keys = [key for key in KEYS if getattr(_plain(one), key) != getattr(_plain(two), key)]
+    plain = _plain(one), _plain(two)
+    keys = [key for key in KEYS if getattr(plain[0], key) != getattr(plain[1], key)]
     layers = range(1, one.layers + 1)
     if "layers" not in keys and [a.sees(i) for i in layers] != [b.sees(i) for i in layers]:
         keys.append("window")

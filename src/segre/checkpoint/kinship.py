@@ -29,6 +29,7 @@ from segre.transformer.spec import Transformer
 
 # Measured by `python -m bench.lineage`: pairs of models trained independently on the same data.
 NULL_PAIRS, NULL_MODELS, NULL_MOST = 270, 60, 0.554
+NULL_ERROR = 3 / NULL_PAIRS  # below this: 95 % confidence, if pairs are independent and none fails
 _NULL = {"pairs": NULL_PAIRS, "models": NULL_MODELS, "mean": 0.135, "most": NULL_MOST, "related": 0}
 THRESHOLD = 0.65  # of the nearest relatives in the other model, for a common origin
 SPREADS = 3.0  # and so many standard deviations above what exchangeable units would give
@@ -58,6 +59,13 @@ class Kinship:
         known = [x for x in (self.heads, self.units) if x is not None]
         return float(np.mean(known)) if known else 0.0
 
+    def in_words(self, digits: int = 0) -> str:
+        """Who has the nearest relative in the other model, in percent with so many decimals."""
+        known = (("heads", self.heads), ("units", self.units))
+        shares = [f"{x:.{digits}%} of the {kind}" for kind, x in known if x is not None]
+        who = " and ".join(shares) or "no heads or units"
+        return f"{who} have their nearest relative in the other model"
+
     @property
     def threshold(self) -> float:
         """The share from which on a common origin is taken as established."""
@@ -74,7 +82,7 @@ class Kinship:
     @property
     def error(self) -> float:
         """The rate of false positives is below this: 95 % confidence, if pairs are independent."""
-        return 3 / NULL_PAIRS
+        return NULL_ERROR
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from math import ceil
 from typing import Any, Literal
 
 import numpy as np
@@ -18,7 +19,14 @@ import numpy as np
 from segre.checkpoint.comparison import Comparison, Judged
 from segre.checkpoint.function import differing_keys, in_words, require_same_scale
 from segre.checkpoint.grids import Grid, grid_of
-from segre.checkpoint.kinship import NULL_MODELS, NULL_MOST, NULL_PAIRS, Kinship, kinship
+from segre.checkpoint.kinship import (
+    NULL_ERROR,
+    NULL_MODELS,
+    NULL_MOST,
+    NULL_PAIRS,
+    Kinship,
+    kinship,
+)
 from segre.checkpoint.model import Model, Progress, no_progress, unit_roundoff
 from segre.checkpoint.noise import Change, change
 from segre.checkpoint.one_form import in_one_form
@@ -61,6 +69,11 @@ LOST = (
     -0.4
 )  # growth of squares by the square of the change: 1 for noise, -1 for numbers removed ...
 SURE = 10.0  # ... if the change is so many times larger than what chance does to that
+_TRAINED_APART = (
+    f"none of {NULL_PAIRS} pairs of {NULL_MODELS} independently trained models had more than "
+    f"{NULL_MOST:.1%}: false positives below {ceil(1000 * NULL_ERROR) / 10}% "
+    "(95% confidence, assuming independent pairs)"
+)
 
 
 @dataclass(frozen=True)
@@ -95,13 +108,16 @@ class Relation(Judged):
     @property
     def calibration(self) -> str:
         """How certain the common origin is, in words."""
+        return Lineage((self.one, self.two), (self,)).calibration
+
+    @property
+    def digits(self) -> int:
+        """Decimals that tell the share of relatives from its threshold: two, or more if needed."""
         if self.kinship is None:
-            return ""
-        return (
-            f"threshold {self.kinship.threshold:.0%}; none of {NULL_PAIRS} pairs of {NULL_MODELS} "
-            f"independently trained models had more than {NULL_MOST:.0%}: false positives "
-            f"below {self.kinship.error:.1%} (95% confidence, assuming independent pairs)"
-        )
+            return 2
+        pair = self.kinship.share, self.kinship.threshold
+        apart = (n for n in range(2, 17) if len({f"{x:.{n}f}" for x in pair}) == 2)
+        return next(apart, 2)
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
@@ -125,6 +141,16 @@ class Lineage(Unbounded, Tabular):
 
     def __iter__(self) -> Iterator[Relation]:
         return iter(self.pairs)
+
+    @property
+    def calibration(self) -> str:
+        """How certain common origins are, in words."""
+        limits = sorted(pair.kinship.threshold for pair in self.pairs if pair.kinship is not None)
+        if not limits:
+            return ""
+        digits = max(pair.digits for pair in self.pairs) - 2
+        ends = dict.fromkeys(f"{x:.{digits}%}" for x in (limits[0], limits[-1]))
+        return f"threshold {' to '.join(ends)}; {_TRAINED_APART}"
 
     @property
     def verdict(self) -> Kind | None:
@@ -265,11 +291,7 @@ def _smaller(one: Model, two: Model, keys: list[str], progress: Progress) -> Rel
     said = ", ".join(
         f"{key} is {getattr(one.spec, key)} and {getattr(two.spec, key)}" for key in keys
     )
-    reason = (
-        f"{said}; {kin.share:.0%} of the remaining heads and units have their nearest "
-        "relative in the other"
-    )
-    return Relation(one.name, two.name, "pruned", reason, kin)
+    return Relation(one.name, two.name, "pruned", f"{said}; {kin.in_words()}", kin)
 
 
 def _same(same: Comparison, *, in_place: bool) -> tuple[Kind, str]:
@@ -296,7 +318,7 @@ def _changed(found: Change, kin: Kinship, one: Grid, two: Grid) -> tuple[Kind, s
     if not found.layers and not found.tables:
         return "fine-tuned", f"{where}only vectors differ, no matrices"
     what = "matrices" if found.layers else "only embedding tables"
-    size = f"{where}{what} differ by {found.size:.2%}"
+    size = f"{where}{what} differ by {100 * found.size:.3g}%"
     if one.type != two.type and not found.moved and found.widest <= SPACING:
         if found.vectors > SPACING:
             return "fine-tuned", "only vectors differ by more than rounding, no matrices"
@@ -310,12 +332,15 @@ def _changed(found: Change, kin: Kinship, one: Grid, two: Grid) -> tuple[Kind, s
         return "pruned", f"{size}; {many}"
     sure = found.size * found.numbers**0.5 > SURE
     lost = sure and kin.growth < LOST * found.size**2
+    zeros = f"{found.zeroed:.1%} of the values are zero in only one of them"
     if found.zeroed >= ZEROED and found.moved and sure and not lost:
-        return "quantised", f"{size}; {found.zeroed:.1%} of the values became zero, others grew"
+        return "quantised", f"{size}; {zeros}, and the others changed"
     if found.zeroed >= ZEROED:
-        return "pruned", f"{size}; {found.zeroed:.1%} of the values are zero in only one of them"
+        return "pruned", f"{size}; {zeros}"
     if found.moved and found.is_noise and lost:
-        return "pruned", f"{size}; the second lacks exactly the part that differs"
+        fell = -kin.growth / found.size**2
+        said = f"squares of the second are smaller by {fell:.2f} squares of that difference"
+        return "pruned", f"{size}; the {said}; 1 is values removed, -1 noise"
     about = f"structure {found.structure:.2f}; 1 is pure noise"
     if found.is_noise:
         before = ", as noise does, or rounding before the change of basis" if found.moved else ""

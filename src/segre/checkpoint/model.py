@@ -150,7 +150,7 @@ def described(store: Store, *, compare: bool = True, trunk: bool = False) -> Mod
     if trunk:
         return model
     model.copies = _copies(model, family, left, compare)
-    model.carried = _take(left, lambda key: key.endswith(family.buffers))
+    model.carried = _take(left, lambda key: key.endswith(family.buffers) or 0 in left[key].shape)
     unused = tuple(start.format(layers=spec.layers) for start in family.unused)
     if any("language_model." in held.file for every in model.held.values() for held in every):
         unused += BESIDE

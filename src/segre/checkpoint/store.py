@@ -166,6 +166,10 @@ class Store:
         """How errors name a file."""
         return self.name if self.directory is None else self.directory / file
 
+    def _holder(self, name: str) -> str | Path:
+        """How errors name the file of a tensor."""
+        return self._place(self.entries[name].file)
+
     def raw(self, name: str) -> Array:
         """A tensor in its stored type: a view of the file that cannot be written to."""
         if name not in self._arrays:
@@ -213,10 +217,10 @@ class Store:
 
     def _floats(self, name: str, convert: Callable[[], Array], dtype: DType) -> Array:
         """What a conversion of a tensor gives; refused if that is not all finite."""
-        stored, file = self.raw(name), self._place(self.entries[name].file)
+        stored = self.raw(name)
         if not is_float(stored.dtype):
             raise refusal(
-                file,
+                self._holder(name),
                 f"tensor {quote(name)} has type {dtype_name(stored.dtype)}; weights must be "
                 "floating point",
             )
@@ -225,13 +229,13 @@ class Store:
             finite = name in self._finite or all_finite(values)
         except MemoryError:
             raise TooLargeError(
-                f"checkpoint {str(file)!r}: not enough memory for tensor {quote(name)} of shape "
-                f"{list(stored.shape)} in {dtype}"
+                f"checkpoint {str(self._holder(name))!r}: not enough memory for tensor "
+                f"{quote(name)} of shape {list(stored.shape)} in {dtype}"
             ) from None
         if not finite:
             first = np.unravel_index(np.argmin(np.isfinite(values)), values.shape)
             raise refusal(
-                file,
+                self._holder(name),
                 f"tensor {quote(name)} is {values[first]} at {[int(i) for i in first]}; weights "
                 "must be finite",
             )

@@ -86,9 +86,8 @@ def _with_layers_matched(
     repeats = len(lost) > len(again) and again.max(axis=0).min() > max(TWIN, sure - UNLIKE)
     of_one = (lost is alike) != repeats
     order = _twins(again if repeats else lost)
-    said = _said(order, one, two) if of_one else _said(order, two, one)
-    if sure < TWIN:
-        said = []
+    names = ("the first", "the second") if of_one else ("the second", "the first")
+    said = [] if sure < TWIN else _said(order, len(again if repeats else lost), *names)
     return (_view(one, order), two, said) if of_one else (one, _view(two, order), said)
 
 
@@ -115,16 +114,15 @@ def _view(model: Model, order: Sequence[int]) -> Model:
     )
 
 
-def _said(order: list[int], one: Model, two: Model) -> list[tuple[Rebuilt, str]]:
-    """What leads from all layers of one to these, which two has, in words."""
+def _said(order: list[int], layers: int, source: str, other: str) -> list[tuple[Rebuilt, str]]:
+    """What leads from all layers of a source to these, which the other has, in words."""
     found: list[tuple[Rebuilt, str]] = []
-    source, other = one.name, two.name
-    if lost := [i + 1 for i in range(one.spec.layers) if i not in order]:
-        found.append(("layers dropped", f"{other!r} lacks {_listed(lost)} of {source!r}"))
+    if lost := [i + 1 for i in range(layers) if i not in order]:
+        found.append(("layers dropped", f"{other} lacks {_listed(lost)} of {source}"))
     if again := [i + 1 for i, count in Counter(order).items() if count > 1]:
-        found.append(("layers duplicated", f"{other!r} repeats {_listed(again)} of {source!r}"))
+        found.append(("layers duplicated", f"{other} repeats {_listed(again)} of {source}"))
     if sorted(order) != order and not again:
-        said = f"{other!r} has {_listed([i + 1 for i in order])} of {source!r}, in this order"
+        said = f"{other} has {_listed([i + 1 for i in order])} of {source}, in this order"
         found.append(("layers reordered", said))
     return found
 

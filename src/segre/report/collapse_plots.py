@@ -10,7 +10,7 @@ import numpy as np
 from segre.collapse.commands import Depth, Paths
 from segre.collapse.curves import Curves
 from segre.collapse.mechanisms import MechanismStudy
-from segre.collapse.study import Study
+from segre.collapse.study import Study, medians
 from segre.fields.interface import Array
 from segre.report.drawing import picture
 
@@ -71,25 +71,25 @@ def _plot_study(found: Study, path: Path) -> None:
     with picture(path, 9, 4) as figure:
         left, right = figure.subplots(1, 2)
         layers = np.arange(found.layers + 1)
-        logs = np.nanmedian(found.own.residual, axis=0)
+        logs = medians(found.own.residual)
         left.plot(layers, logs, "o-", color=_COLOURS[0], label="measured")
         left.plot(
             layers[1:],
-            np.nanmedian(found.bounds.step, axis=0),
+            medians(found.bounds.step),
             "s--",
             color=_COLOURS[1],
             label="one step",
         )
         left.plot(
             layers[1:],
-            np.nanmedian(found.bounds.theorem, axis=0),
+            medians(found.bounds.theorem),
             "^:",
             color=_COLOURS[3],
             label="theorem",
         )
         if found.other is not None:
             label = "without skips" if found.skip else "with skips"
-            other = np.nanmedian(found.other.residual, axis=0)
+            other = medians(found.other.residual)
             left.plot(layers, other, "-", color=_COLOURS[2], label=label)
         _logarithms(left, layers)
         left.set_xlabel("layer")
@@ -97,7 +97,7 @@ def _plot_study(found: Study, path: Path) -> None:
         left.legend(fontsize=8, frameon=False)
         left.grid(alpha=0.25)
         if found.layers > 1:
-            right.plot(layers[2:], np.nanmedian(found.own.orders, axis=0), "o-", color=_COLOURS[0])
+            right.plot(layers[2:], medians(found.own.orders), "o-", color=_COLOURS[0])
         right.axhline(3, color="0.5", lw=1)
         right.set_ylim(0, 4)
         right.set_xlabel("layer")

@@ -35,12 +35,10 @@ def print_relation(found: Relation) -> None:
 
 def _relatives(found: Relation) -> str:
     """How many heads and units have their nearest relative in the other model."""
-    kin = found.kinship
+    kin, digits = found.kinship, found.digits - 2
     assert kin is not None
-    return (
-        f"{kin.share:.0%} of {kin.members:,} heads and units have their nearest relative in the "
-        "other model"
-    )
+    mean = "" if None in (kin.heads, kin.units) else f", mean {kin.share:.{digits}%}"
+    return f"{kin.in_words(digits)} ({kin.members:,} asked{mean})"
 
 
 @printed.register
@@ -55,9 +53,10 @@ def print_lineage(found: Lineage) -> None:
         table.add_column(name, justify="left" if name in ("pair", "verdict") else "right")
     skipped = _common(found.names)
     for pair in found:
-        share = "" if pair.kinship is None else f"{pair.kinship.share:.2f}"
+        share = "" if pair.kinship is None else f"{pair.kinship.share:.{pair.digits}f}"
         names = " - ".join(name[skipped:] for name in (pair.one, pair.two))
-        table.add_row(names, pair.verdict, share, f"{pair.distance:.2g}")
+        known = pair.kinship is None or pair.kinship.members
+        table.add_row(names, pair.verdict, share, f"{pair.distance:.2g}" if known else "")
     console.print(table)
     console.print("tree: the nearest relatives, from the middle of each group", style="dim")
     roots = {group[0]: Tree(group[0][skipped:]) for group in found.groups if len(group) == 1}
@@ -70,11 +69,9 @@ def print_lineage(found: Lineage) -> None:
         console.print(root)
     for number, group in enumerate(found.groups, 1):
         console.print(f"origin {number}: {', '.join(group)}", soft_wrap=True)
-    calibration = next((pair.calibration for pair in found if pair.calibration), "")
-    if calibration:
-        console.print(
-            f"relatives: the nearest heads and units in the other model; {calibration}", style="dim"
-        )
+    if found.calibration:
+        words = "relatives: the nearest heads and units in the other model"
+        console.print(f"{words}; {found.calibration}", style="dim")
 
 
 def _common(names: Sequence[str]) -> int:
@@ -123,6 +120,6 @@ def print_hashes(found: Hashes) -> None:
     what = "function" if found.each[0].function is not None else "values"
     for group in found.groups:
         if len(group) > 1:
-            console.print(f"same {what}: {', '.join(group)}", soft_wrap=True)
+            console.print(f"same hash of the {what}: {', '.join(group)}", soft_wrap=True)
     if len(found.groups) == len(found.each):
-        console.print(f"no two have the same {what}")
+        console.print(f"no two have the same hash of the {what}")
