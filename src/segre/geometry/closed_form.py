@@ -98,15 +98,18 @@ def _symmetric_matrices(n: int, p: int) -> int:
 
 
 def ambient(spec: Network) -> Bound | None:
-    """Dimension of the space of polynomials for one lightning layer with any heads.
+    """Dimension of the space of polynomials for one lightning layer of heads that see the same.
 
     An output is a sum of products of a quadratic form in one token and a linear form in
-    another (with one token: a cubic form), so nothing exceeds that space.
+    another (if tokens see only themselves: a cubic form), so nothing exceeds that space.
     """
-    if not spec.plain or not spec.mechanism.bilinear or spec.depth > 1:
+    how = spec.mechanism.on(spec.t)
+    same = spec.depth == 1 and all(one.on(spec.t) == how for one in spec.mechanisms)
+    fixed = how.gate == how.conv == how.bias == "none" and how.decay != "learned"
+    if not same or not fixed or not how.bilinear:
         return None
     d, out = spec.widths
-    value = out * (comb(d + 2, 3) if spec.t == 1 else d * d * (d + 1) // 2)
-    form = "cubic forms" if spec.t == 1 else "quadratic times linear forms"
+    value = out * (comb(d + 2, 3) if how.alone(spec.t) else d * d * (d + 1) // 2)
+    form = "cubic forms" if how.alone(spec.t) else "quadratic times linear forms"
     statement = f"one lightning layer lies in the {value}-dimensional space of {form}"
     return Bound(value, Evidence("ambient", statement))

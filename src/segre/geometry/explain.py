@@ -17,7 +17,7 @@ from segre.finding import GROUPS, Finding, Status
 from segre.geometry.at_any_size import at_any_size
 from segre.geometry.choice import Choice
 from segre.geometry.dimension import dimension
-from segre.geometry.discrete import Discrete, discrete_of_hybrid, discrete_symmetries
+from segre.geometry.discrete import Discrete, discrete_of_stack, discrete_symmetries
 from segre.geometry.memory import DEFAULT_LIMIT, bytes_for_symmetries, require_memory
 from segre.geometry.point import Point
 from segre.geometry.progress import Progress, quiet
@@ -115,7 +115,7 @@ def explain(
     if isinstance(net, Network) and net.plain:
         return symmetry_table(net, seed, memory=memory, progress=progress)
     if isinstance(net, Network):
-        return _of_hybrid(called(spec), net, seed, memory, progress)
+        return _of_stack(called(spec), net, seed, memory, progress)
     return of_transformer(called(spec), net, counted)
 
 
@@ -147,7 +147,7 @@ def _said(found: Finding) -> tuple[str, ...]:
     return (f"{known}; upper bound: {found.upper_evidence.statement}", *found.notes)
 
 
-def _of_hybrid(name: str, net: Network, seed: int, memory: int, progress: Progress) -> Explanation:
+def _of_stack(name: str, net: Network, seed: int, memory: int, progress: Progress) -> Explanation:
     """Symmetries are counted at a random point, with every choice and without it."""
     found = dimension(net, "exact", seed, memory=memory, progress=progress)
     here, choices = _pieces(found), []
@@ -164,7 +164,7 @@ def _of_hybrid(name: str, net: Network, seed: int, memory: int, progress: Progre
         choices.append(Choice(choice, instead, other, change))
     if any(one.gate == "element" for one in net.mechanisms):
         found = replace(found, notes=(*found.notes, _MIXTURE))
-    discrete = discrete_of_hybrid(net)
+    discrete = discrete_of_stack(net)
     return Explanation(name, found, discrete, tuple(choices), "counted at a random point")
 
 
