@@ -133,17 +133,17 @@ def certificate_of(proof: Proof) -> dict[str, Any]:
 
 
 def _checkable(proof: Proof) -> Proof:
-    """The proof, with the best upper bound of a stack that some version describes."""
+    """The proof, with the best upper bound of a stack that a version describes, 1 if possible."""
     net, symmetry, used = proof.spec, proof.symmetry, proof.upper.evidence.kind
     if not isinstance(net, Network) or symmetry is None:
         return proof
+    whole = ambient(net)
     kept = tuple(piece for piece in symmetry.pieces if piece.kind != FACTORED)  # counted last
-    if len(kept) == len(symmetry.pieces) and (net.plain or used != "ambient"):
-        return proof
-    symmetry = replace(symmetry, pieces=kept)
-    whole = ambient(net) if net.plain else None
-    bounds = [symmetry.bound(net.parameters), *([whole] if whole is not None else [])]
-    return replace(proof, symmetry=symmetry, upper=min(bounds, key=lambda one: one.value))
+    bounds = [replace(symmetry, pieces=kept).bound(net.parameters)]
+    bounds += [whole] if whole is not None and net.plain else []
+    bounds += [proof.upper] if used not in ("symmetries", "ambient") else []
+    upper = min(reversed(bounds), key=lambda one: one.value)
+    return replace(proof, symmetry=replace(symmetry, pieces=kept), upper=upper)
 
 
 def _form(proof: Proof) -> tuple[int, dict[str, Any]]:
