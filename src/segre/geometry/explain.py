@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import singledispatch
 from typing import Any
 
 from segre.attention.symmetries import group_of
@@ -108,15 +109,21 @@ def explain(
     net = architecture(spec)
     if output is not None:
         net = asked_for(net, output)
-    if isinstance(net, Polynomial):
-        table = symmetry_table(net, seed, memory=memory, progress=progress)
-        found = dimension(net, seed=seed, memory=memory, progress=progress)
-        return replace(table, notes=_said(found))
-    if isinstance(net, Network) and net.plain:
-        return symmetry_table(net, seed, memory=memory, progress=progress)
-    if isinstance(net, Network):
-        return _of_stack(called(spec), net, seed, memory, progress)
-    return of_transformer(called(spec), net, counted)
+    return _explained(net, called(spec), seed, memory, progress)
+
+
+@singledispatch
+def _explained(
+    net: Any, name: str, _seed: int, _memory: int, _progress: Progress
+) -> Explanation | SymmetryTable:
+    return of_transformer(name, net, counted)
+
+
+@_explained.register
+def _polynomial(net: Polynomial, _name: str, seed: int, memory: int, progress: Progress) -> Any:
+    table = symmetry_table(net, seed, memory=memory, progress=progress)
+    found = dimension(net, seed=seed, memory=memory, progress=progress)
+    return replace(table, notes=_said(found))
 
 
 def of_transformer(
@@ -147,8 +154,11 @@ def _said(found: Finding) -> tuple[str, ...]:
     return (f"{known}; upper bound: {found.upper_evidence.statement}", *found.notes)
 
 
-def _of_stack(name: str, net: Network, seed: int, memory: int, progress: Progress) -> Explanation:
+@_explained.register
+def _stack(net: Network, name: str, seed: int, memory: int, progress: Progress) -> Any:
     """Symmetries are counted at a random point, with every choice and without it."""
+    if net.plain:
+        return symmetry_table(net, seed, memory=memory, progress=progress)
     found = dimension(net, "exact", seed, memory=memory, progress=progress)
     here, choices = _pieces(found), []
     for choice, instead, other in stack_choices(net):
