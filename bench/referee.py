@@ -21,8 +21,8 @@ from segre.errors import SegreError
 from segre.referee import verify
 from segre.referee.claims import sha256
 from segre.referee.dimensions import Dimensions
-from segre.referee.hybrid.weights import parameter_count
 from segre.referee.meter import Meter
+from segre.referee.mixed.weights import parameter_count
 from segre.referee.transformers.stages import sources
 from segre.referee.transformers.weights import Layout
 from segre.spec import Network

@@ -32,7 +32,7 @@ TRANSFORMERS = (
     "transformer/d=2/mlp=relu/ff=2/t=2",
     "transformer/d=3/head=1/norm=rms/vocab=4/tied=true/t=2",
 )
-HYBRIDS = (
+MIXED = (
     "mix/d=2,1/a=2/heads=softmax:unit=sphere:gate=head/t=2",
     "mix/d=2,1/a=1/heads=linear:normalise=none/t=2",
     "mix/d=2,2,1/a=1/heads=lightning:decay=1/2*2,double/t=2",
@@ -186,7 +186,7 @@ def tally(quick: bool) -> list[Tally]:
     truth = Truth()
     found = []
     kinds = (
-        *(("stacks", STACKS), ("transformers", TRANSFORMERS), ("hybrid stacks", HYBRIDS)),
+        *(("stacks", STACKS), ("transformers", TRANSFORMERS), ("mixed stacks", MIXED)),
         ("polynomial networks", POLYNOMIALS),
     )
     for kind, specs in kinds:

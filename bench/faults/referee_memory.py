@@ -43,9 +43,9 @@ KINDS = {
     "stacks of many heads": "lightning/d=1,1/a=1/t=2/heads={}",
     "stacks of many layers": "lightning/d=1/layers={}/a=1/t=2",
     "wide stacks": "lightning/d={0},{0}/a=1/t=2",
-    "hybrid stacks of long inputs": "mix/d=1,1/a=1/heads=double/t={}",
-    "hybrid stacks of many heads": "mix/d=1,1/a=1/heads=double*{}/dv=1/t=2",
-    "wide hybrid stacks": "mix/d={0},{0}/a=1/heads=double/t=2",
+    "mixed stacks of long inputs": "mix/d=1,1/a=1/heads=double/t={}",
+    "mixed stacks of many heads": "mix/d=1,1/a=1/heads=double*{}/dv=1/t=2",
+    "wide mixed stacks": "mix/d={0},{0}/a=1/heads=double/t=2",
 }
 QUICK = ("contexts, attention without shares", "contexts, many layers", "many heads", "wide tokens")
 

@@ -133,16 +133,17 @@ def certificate_of(proof: Proof) -> dict[str, Any]:
 
 
 def _checkable(proof: Proof) -> Proof:
-    """The proof, without symmetries that no version describes; they were counted last."""
-    pieces = () if proof.symmetry is None else proof.symmetry.pieces
-    kept = tuple(piece for piece in pieces if piece.kind != FACTORED)
-    if proof.symmetry is None or len(kept) == len(pieces) or not _by_symmetries(proof):
+    """The proof, with the best upper bound of a stack that a version describes, 1 if possible."""
+    net, symmetry, used = proof.spec, proof.symmetry, proof.upper.evidence.kind
+    if not isinstance(net, Network) or symmetry is None:
         return proof
-    symmetry = replace(proof.symmetry, pieces=kept)
-    assert isinstance(proof.spec, Network)
-    bounds = [symmetry.bound(proof.spec.parameters), ambient(proof.spec)]
-    upper = min((one for one in bounds if one is not None), key=lambda one: one.value)
-    return replace(proof, symmetry=symmetry, upper=upper)
+    whole = ambient(net)
+    kept = tuple(piece for piece in symmetry.pieces if piece.kind != FACTORED)  # counted last
+    bounds = [replace(symmetry, pieces=kept).bound(net.parameters)]
+    bounds += [whole] if whole is not None and net.plain else []
+    bounds += [proof.upper] if used not in ("symmetries", "ambient") else []
+    upper = min(reversed(bounds), key=lambda one: one.value)
+    return replace(proof, symmetry=replace(symmetry, pieces=kept), upper=upper)
 
 
 def _form(proof: Proof) -> tuple[int, dict[str, Any]]:

@@ -15,9 +15,9 @@ from segre.attention.pattern import mixing, unit_size
 from segre.errors import SegreError, SpecError
 from segre.fields.real import Real
 from segre.network import forward
-from segre.referee.hybrid.document import _STEPS, _spec
-from segre.referee.hybrid.forward import record
-from segre.referee.hybrid.weights import Layout
+from segre.referee.mixed.document import _STEPS, _spec
+from segre.referee.mixed.forward import record
+from segre.referee.mixed.weights import Layout
 from segre.referee.rejection import RejectionError
 from segre.referee.transformers.balls import Balls
 from segre.sequence.forms import methods

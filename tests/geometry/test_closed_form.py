@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from segre.certificate import certify
 from segre.errors import UnsupportedError
 from segre.geometry.closed_form import ambient, closed_form
 from segre.geometry.dimension import dimension
@@ -55,8 +56,8 @@ def test_many_heads_fill_the_ambient_space(text: str, space: int) -> None:
     assert bound.value == space
     found = dimension(text)
     assert (found.value, found.status) == (space, "proved")
-    assert found.upper_evidence is not None
-    assert found.upper_evidence.kind == "ambient"
+    document = certify(text)
+    assert (document["version"], document["upper"]) == (1, {"kind": "ambient"})
 
 
 def test_ambient_speaks_of_one_lightning_layer_only() -> None:

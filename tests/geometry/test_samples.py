@@ -45,7 +45,7 @@ HEADS = [
     )
 ]
 POLYNOMIALS = random_polynomials(seed=6, count=40)
-HYBRIDS = [
+MIXED = [
     architecture(text)
     for text in (
         "gapless/d=4,4/a=2/t=2",
@@ -54,7 +54,7 @@ HYBRIDS = [
         "softmax/d=4,4/a=1/gate=element/t=2",
     )
 ]
-EVERY = [*STACKS, *HEADS, *POLYNOMIALS, *HYBRIDS]
+EVERY = [*STACKS, *HEADS, *POLYNOMIALS, *MIXED]
 
 
 @pytest.mark.parametrize("text", KNOWN)

@@ -69,8 +69,8 @@ def tiny(seed: int, count: int) -> Iterator[Architecture]:
 
 def small() -> list[Architecture]:
     """Designs of every kind that are small enough to compute."""
-    hybrids = [random_mixed_stack(seed, 40) for seed in range(6)]
-    return [*random_stacks(23, 8), *random_polynomials(5, 8), *hybrids, *tiny(1, 6)]
+    mixed = [random_mixed_stack(seed, 40) for seed in range(6)]
+    return [*random_stacks(23, 8), *random_polynomials(5, 8), *mixed, *tiny(1, 6)]
 
 
 def covered() -> list[Architecture]:

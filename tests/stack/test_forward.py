@@ -1,4 +1,4 @@
-"""The forward map of hybrid stacks: against plain loops, and against ordinary stacks."""
+"""The forward map of mixed stacks: against plain loops, and against ordinary stacks."""
 
 import numpy as np
 import pytest

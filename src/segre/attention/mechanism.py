@@ -99,7 +99,7 @@ class Mechanism:
         for key, wrong, allowed in (
             (
                 "order",
-                self.series != (1 <= self.order <= HIGHEST_ORDER),
+                (self.weigh == "taylor") != (1 <= self.order <= HIGHEST_ORDER),
                 f"1 to {HIGHEST_ORDER} for fast, none for others",
             ),
             ("causal", self.decay != "none" and not self.causal, "true, if there is a decay"),

@@ -16,7 +16,7 @@ from segre.explore.designs import Design, design
 from segre.explore.stacks import choices_of_stack, known_of_stack
 from segre.finding import GROUPS, Finding
 from segre.geometry.choice import Choice
-from segre.geometry.discrete import discrete_of_hybrid
+from segre.geometry.discrete import discrete_of_stack
 from segre.geometry.explain import of_transformer
 from segre.geometry.redundancy import formulas
 from segre.report.dimensions import value_in_words
@@ -67,7 +67,7 @@ def explained(
     known = known_of_stack(spec)
     if known is None:
         raise unknown(spec, "no formula covers these mechanisms at these sizes")
-    return known, discrete_of_hybrid(spec), choices_of_stack(spec) if undo else ()
+    return known, discrete_of_stack(spec), choices_of_stack(spec) if undo else ()
 
 
 def unknown(spec: Design, why: str) -> UnsupportedError:

@@ -165,8 +165,8 @@ NAMED_STACKS = {
     "linear stack": f"linear/{_SIZES}/heads=4/dv=8/causal=true/t=256",
     "FAST stack": f"fast/{_SIZES}/heads=4/dv=8/t=256",
     "doubly normalised stack": f"double/{_SIZES}/heads=4/dv=8/t=256",
-    "hybrid stack": "mix/d=32/layers=4/a=8/heads=lightning:decay=0.9*4,lightning:decay=0.9*4,"
-    "lightning:decay=0.9*4,softmax:causal*4/dv=8/t=256",
+    "lightning stack, softmax last": "mix/d=32/layers=4/a=8/heads="
+    "lightning:decay=0.9*4,lightning:decay=0.9*4,lightning:decay=0.9*4,softmax:causal*4/dv=8/t=256",
     "small stack": "softmax/d=4/layers=2/a=2/heads=1/gate=head/t=3",
 }
 FIRST_STACK = "softmax stack"

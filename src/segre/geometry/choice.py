@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import singledispatch
 from typing import Any
 
 from segre.architectures import Architecture
@@ -69,8 +70,7 @@ def choices_undone(
     spec: Network | Polynomial, here: SymmetryRank, seed: int, memory: int
 ) -> Iterator[Choice]:
     """The choices; those that would need too much memory to undo are left out."""
-    every = _of_polynomial(spec) if isinstance(spec, Polynomial) else _alternatives(spec)
-    for name, instead, other in every:
+    for name, instead, other in _alternatives(spec):
         try:
             require_memory(other, bytes_for_symmetries(other), memory)
             there = _by_kind(symmetry_rank(Point.draw(other, seed)))
@@ -88,7 +88,13 @@ def _by_kind(found: SymmetryRank) -> Counter[str]:
     return out
 
 
-def _alternatives(spec: Network) -> Iterator[tuple[str, str, Network]]:
+@singledispatch
+def _alternatives(spec: Architecture) -> Iterator[tuple[str, str, Architecture]]:
+    raise TypeError(f"alternatives to a {type(spec).__name__} are not known")
+
+
+@_alternatives.register
+def _of_stack(spec: Network) -> Iterator[tuple[str, str, Architecture]]:
     for name in NAMES:
         if name != spec.score:
             yield f"{spec.score} attention", f"{name} attention", _of_heads(spec, NAMED[name])
@@ -100,7 +106,8 @@ def _alternatives(spec: Network) -> Iterator[tuple[str, str, Network]]:
         yield "factored value matrices", instead, one_value_matrix(spec)
 
 
-def _of_polynomial(spec: Polynomial) -> Iterator[tuple[str, str, Polynomial]]:
+@_alternatives.register
+def _of_polynomial(spec: Polynomial) -> Iterator[tuple[str, str, Architecture]]:
     if spec.degree > 1 and spec.depth > 1:
         name = f"the activation x^{spec.degree}"
         yield name, "no activation", replace(spec, degree=1)

@@ -8,6 +8,7 @@ That the bound is reached is proved by the exact rank, architecture by architect
 
 from __future__ import annotations
 
+from functools import singledispatch
 from math import comb
 
 from segre.architectures import Architecture
@@ -26,18 +27,23 @@ def closed_form(spec: Source) -> Bound:
     >>> closed_form("softmax/d=10,10,10/a=2,2/t=3").value
     172
     """
-    net = architecture(spec)
-    if isinstance(net, Polynomial):
-        return _by_inequalities(net)
-    if isinstance(net, Network) and not net.plain:
+    return _formula(architecture(spec))
+
+
+@singledispatch
+def _formula(net: Architecture) -> Bound:
+    raise UnsupportedError(
+        f"spec {str(net)!r}: no closed form is known for transformers; leave out "
+        "--method, or use --method count"
+    )
+
+
+@_formula.register
+def _of_stack(net: Network) -> Bound:
+    if not net.plain:
         raise UnsupportedError(
             f"spec {str(net)!r}: for stacks with a mechanism for every head the formula is a "
             "prediction, not a bound; leave out --method, or use --method exact"
-        )
-    if not isinstance(net, Network):
-        raise UnsupportedError(
-            f"spec {str(net)!r}: no closed form is known for transformers; leave out "
-            "--method, or use --method count"
         )
     if not net.one_headed:
         raise UnsupportedError(
@@ -52,21 +58,28 @@ def closed_form(spec: Source) -> Bound:
     return Bound(value, Evidence("closed-form", statement))
 
 
+@_formula.register
 def _by_inequalities(spec: Polynomial) -> Bound:
     found = bound(spec)
     kind = "theorem" if "veronese" in found.rules else "closed-form"
     return Bound(found.value, Evidence(kind, found.words, found.document()))
 
 
+@singledispatch
 def predicted(spec: Architecture) -> int | None:
     """The value of the formula, if there is one; where mechanisms have options it is not a bound.
 
     >>> predicted(architecture("softmax/d=4,4/a=2/gate=element/t=3"))
     44
     """
-    if isinstance(spec, Network) and not spec.plain:
-        free = fiber(spec)
-        return None if free is None else spec.parameters - free
+    return closed_form(spec).value if spec.has_closed_form else None
+
+
+@predicted.register
+def _by_fiber(spec: Network) -> int | None:
+    free = None if spec.plain else fiber(spec)
+    if free is not None:
+        return spec.parameters - free
     return closed_form(spec).value if spec.has_closed_form else None
 
 
@@ -98,15 +111,18 @@ def _symmetric_matrices(n: int, p: int) -> int:
 
 
 def ambient(spec: Network) -> Bound | None:
-    """Dimension of the space of polynomials for one lightning layer with any heads.
+    """Dimension of the space of polynomials for one lightning layer of heads that see the same.
 
     An output is a sum of products of a quadratic form in one token and a linear form in
-    another (with one token: a cubic form), so nothing exceeds that space.
+    another (if tokens see only themselves: a cubic form), so nothing exceeds that space.
     """
-    if not spec.plain or not spec.mechanism.bilinear or spec.depth > 1:
+    how = spec.mechanism.on(spec.t)
+    same = spec.depth == 1 and all(one.on(spec.t) == how for one in spec.mechanisms)
+    fixed = how.gate == how.conv == how.bias == "none" and how.decay != "learned"
+    if not same or not fixed or not how.bilinear:
         return None
     d, out = spec.widths
-    value = out * (comb(d + 2, 3) if spec.t == 1 else d * d * (d + 1) // 2)
-    form = "cubic forms" if spec.t == 1 else "quadratic times linear forms"
+    value = out * (comb(d + 2, 3) if how.alone(spec.t) else d * d * (d + 1) // 2)
+    form = "cubic forms" if how.alone(spec.t) else "quadratic times linear forms"
     statement = f"one lightning layer lies in the {value}-dimensional space of {form}"
     return Bound(value, Evidence("ambient", statement))

@@ -14,9 +14,9 @@ Proofs and examples are in docs/training.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from functools import singledispatch
 from typing import Any
 
 import numpy as np
@@ -120,18 +120,14 @@ def _square(field: Field[Array], W: Array) -> Array:
     return field.matmul(W.reshape(1, -1), W.reshape(-1, 1))
 
 
-def conserved_quantities(
-    spec: str | Path | Mapping[str, Any] | Network | Polynomial,
-) -> list[Conserved]:
+@singledispatch
+def conserved_quantities(spec: Any) -> list[Conserved]:
     """The conserved quantities of an architecture, first layer first.
 
     >>> [law.formula for law in conserved_quantities("lightning/d=3,3/a=1/dv=2/t=2")]
     ['W_Q W_Q^T - W_K W_K^T', 'W_V W_V^T - W_O^T W_O', '|W_O|^2 - |W_Q|^2']
     """
-    if isinstance(spec, Polynomial):
-        return list(_of_polynomial(spec))
-    net = Network.parse(spec)
-    net.require_plain()
+    net = Network.parse(spec).require_plain()
     return [law for i in range(net.depth) for law in _of_layer(net, i)]
 
 
@@ -172,7 +168,12 @@ def _of_layer(spec: Network, i: int) -> Iterator[Conserved]:
         yield law("between", formula, _symmetric(layer.width_out, seen))
 
 
-def _of_polynomial(spec: Polynomial) -> Iterator[Conserved]:
+@conserved_quantities.register
+def _of_polynomial(spec: Polynomial) -> list[Conserved]:
+    return list(_of_units(spec))
+
+
+def _of_units(spec: Polynomial) -> Iterator[Conserved]:
     """Of the weights w and bias b of a unit, and the weights v that read it."""
     for i in range(1, spec.depth):
         own, after = spec.layers[i - 1], spec.layers[i]

@@ -8,11 +8,11 @@ from segre.spec import Network
 from segre.symmetry.finite import Discrete
 
 
-def discrete_of_hybrid(spec: Network) -> tuple[Discrete, ...]:
+def discrete_of_stack(spec: Network) -> tuple[Discrete, ...]:
     """Permutations of the heads that have the same mechanism, and of features.
 
     >>> net = Network.parse("mix/d=4,4/a=2/heads=linear*3+softmax/t=3")
-    >>> [(found.group, found.what) for found in discrete_of_hybrid(net)]
+    >>> [(found.group, found.what) for found in discrete_of_stack(net)]
     [('S_3', 'heads of the same mechanism'), ('S_2', 'features of a head')]
     """
     found: Counter[tuple[str, str]] = Counter()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import singledispatch
 from typing import Any
 
 from segre.attention.symmetries import group_of
@@ -17,7 +18,7 @@ from segre.finding import GROUPS, Finding, Status
 from segre.geometry.at_any_size import at_any_size
 from segre.geometry.choice import Choice
 from segre.geometry.dimension import dimension
-from segre.geometry.discrete import discrete_of_hybrid
+from segre.geometry.discrete import discrete_of_stack
 from segre.geometry.memory import DEFAULT_LIMIT, bytes_for_symmetries, require_memory
 from segre.geometry.point import Point
 from segre.geometry.progress import Progress, quiet
@@ -109,15 +110,21 @@ def explain(
     net = architecture(spec)
     if output is not None:
         net = asked_for(net, output)
-    if isinstance(net, Polynomial):
-        table = symmetry_table(net, seed, memory=memory, progress=progress)
-        found = dimension(net, seed=seed, memory=memory, progress=progress)
-        return replace(table, notes=_said(found))
-    if isinstance(net, Network) and net.plain:
-        return symmetry_table(net, seed, memory=memory, progress=progress)
-    if isinstance(net, Network):
-        return _of_hybrid(called(spec), net, seed, memory, progress)
-    return of_transformer(called(spec), net, counted)
+    return _explained(net, called(spec), seed, memory, progress)
+
+
+@singledispatch
+def _explained(
+    net: Any, name: str, _seed: int, _memory: int, _progress: Progress
+) -> Explanation | SymmetryTable:
+    return of_transformer(name, net, counted)
+
+
+@_explained.register
+def _polynomial(net: Polynomial, _name: str, seed: int, memory: int, progress: Progress) -> Any:
+    table = symmetry_table(net, seed, memory=memory, progress=progress)
+    found = dimension(net, seed=seed, memory=memory, progress=progress)
+    return replace(table, notes=_said(found))
 
 
 def of_transformer(
@@ -148,8 +155,11 @@ def _said(found: Finding) -> tuple[str, ...]:
     return (f"{known}; upper bound: {found.upper_evidence.statement}", *found.notes)
 
 
-def _of_hybrid(name: str, net: Network, seed: int, memory: int, progress: Progress) -> Explanation:
+@_explained.register
+def _stack(net: Network, name: str, seed: int, memory: int, progress: Progress) -> Any:
     """Symmetries are counted at a random point, with every choice and without it."""
+    if net.plain:
+        return symmetry_table(net, seed, memory=memory, progress=progress)
     found = dimension(net, "exact", seed, memory=memory, progress=progress)
     here, choices = _pieces(found), []
     for choice, instead, other in stack_choices(net):
@@ -165,7 +175,7 @@ def _of_hybrid(name: str, net: Network, seed: int, memory: int, progress: Progre
         choices.append(Choice(choice, instead, other, change))
     if any(one.gate == "element" for one in net.mechanisms):
         found = replace(found, notes=(*found.notes, _MIXTURE))
-    discrete = discrete_of_hybrid(net)
+    discrete = discrete_of_stack(net)
     return Explanation(name, found, discrete, tuple(choices), "counted at a random point")
 
 

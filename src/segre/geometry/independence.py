@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
+from functools import singledispatch
 
 import numpy as np
 
@@ -51,12 +52,14 @@ class Independence:
     salts: dict[int, list[Salts]] = dataclass_field(default_factory=dict)
 
 
+@singledispatch
 def only_in_balls(spec: Architecture) -> str | None:
     """Why a lower bound mod p would prove nothing for this architecture; None if it does."""
-    if isinstance(spec, Network):
-        return "relu and elu+1 are piecewise" if spec.piecewise else None
-    if not isinstance(spec, Transformer):
-        return None
+    return "relu and elu+1 are piecewise" if spec.piecewise else None
+
+
+@only_in_balls.register
+def _transformers_only_in_balls(spec: Transformer) -> str | None:
     if spec.discrete:
         return "inputs are token sequences"
     if spec.patch:

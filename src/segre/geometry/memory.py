@@ -133,7 +133,7 @@ def require_memory(spec: Architecture, needed: int, limit: int) -> None:
 def _instead(spec: Architecture) -> str:
     if spec.counted:
         return "segre dim with --method auto: a theorem, or an upper bound by counting symmetries"
-    stacks = "" if isinstance(spec, Polynomial) else " (one-head stacks)"
+    stacks = " (one-head stacks)" if spec.head_axes else ""
     return f"segre dim with --method closed-form{stacks}: an upper bound"
 
 

@@ -1,6 +1,6 @@
 """Does a certificate hold? An independent verifier, written from five pages alone.
 
-The pages are docs/certificate.md, docs/certificate-transformers.md, docs/certificate-hybrid.md,
+The pages are docs/certificate.md, docs/certificate-transformers.md, docs/certificate-mixed.md,
 docs/certificate-polynomial.md and docs/certificate-theorems.md. The referee shares no arithmetic
 with the prover: of segre it uses only the readers of specs and the errors.
 """

@@ -1,7 +1,7 @@
 """Does a certificate prove what it claims? `verify` recomputes everything and says so.
 
 The referee is written from docs/certificate.md, docs/certificate-transformers.md,
-docs/certificate-hybrid.md, docs/certificate-polynomial.md and docs/certificate-theorems.md alone
+docs/certificate-mixed.md, docs/certificate-polynomial.md and docs/certificate-theorems.md alone
 and shares no arithmetic with the prover: other random generator code, other derivatives (reverse
 mode), other linear algebra, other formulas.
 """
@@ -154,11 +154,11 @@ def _check_theorem(
     check(certificate, checks)
 
 
-def _check_hybrid(
+def _check_mixed(
     document: dict[str, Any], claim: dict[str, Any], checks: list[str], progress: Progress
 ) -> None:
-    from segre.referee.hybrid.check import check
-    from segre.referee.hybrid.document import examine
+    from segre.referee.mixed.check import check
+    from segre.referee.mixed.document import examine
 
     certificate = examine(document)
     claim.update(asdict(certificate.claim))
@@ -180,6 +180,6 @@ _CHECKS = {
     1: _check_stack,
     2: _check_transformer,
     3: _check_theorem,
-    4: _check_hybrid,
+    4: _check_mixed,
     5: _check_polynomial,
 }

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
+from functools import singledispatch
 from typing import Any
 
 from segre.architectures import Architecture
@@ -86,37 +87,42 @@ def _transformers() -> Sort:
     return Sort("transformers", TRANSFORMER_KEYS, names=("kind", "l", *plain))
 
 
-def fields_of(spec: Architecture, kind: str, each: Collection[str] = ()) -> dict[str, Any]:
+@singledispatch
+def fields_of(spec: Any, kind: str, each: Collection[str] = ()) -> dict[str, Any]:  # noqa: ARG001
     """The fields of an architecture by name; those in `each` are tuples."""
-    if isinstance(spec, Transformer):
-        values = {f.name: getattr(spec, f.name) for f in fields(spec) if _plain(f.default)}
-        return {"kind": kind, "l": spec.layers, **values}
-    found: dict[str, Any] = {"kind": kind, "l": spec.depth, "layers": spec.depth}
-    if isinstance(spec, Polynomial):
-        columns: dict[str, tuple[Any, ...]] = {
-            "k": tuple(layer.kernel for layer in spec.convolutions),
-            "stride": tuple(layer.stride for layer in spec.convolutions),
-        }
-        columns = columns if spec.convolutional else {"d": spec.widths}
-        found |= {"degree": spec.degree, "bias": spec.bias, "expected": expected(spec)}
-        found |= {"n": spec.width_in} if spec.convolutional else {}
-    else:
-        columns = _columns_of_stack(spec)
-        found["t"] = spec.t
-    for key, column in columns.items():
-        found[key] = column if key in each else column[0]
-    return found
+    values = {f.name: getattr(spec, f.name) for f in fields(spec) if _plain(f.default)}
+    return {"kind": kind, "l": spec.layers, **values}
 
 
-def _columns_of_stack(spec: Architecture) -> dict[str, tuple[Any, ...]]:
-    assert isinstance(spec, Network)
+@fields_of.register
+def _of_polynomial(spec: Polynomial, kind: str, each: Collection[str] = ()) -> dict[str, Any]:
+    columns: dict[str, tuple[Any, ...]] = {
+        "k": tuple(layer.kernel for layer in spec.convolutions),
+        "stride": tuple(layer.stride for layer in spec.convolutions),
+    }
+    found = _by_layer(spec, kind, columns if spec.convolutional else {"d": spec.widths}, each)
+    found |= {"degree": spec.degree, "bias": spec.bias, "expected": expected(spec)}
+    return found | ({"n": spec.width_in} if spec.convolutional else {})
+
+
+@fields_of.register
+def _of_stack(spec: Network, kind: str, each: Collection[str] = ()) -> dict[str, Any]:
     heads = spec.heads_by_layer if spec.plain else spec.document()["heads"]
-    return {
+    columns = {
         "d": spec.widths,
         "a": tuple(layer.a for layer in spec.layers),
         "heads": tuple(heads),
         "dv": tuple(layer.dv or 0 for layer in spec.layers),
     }
+    return {**_by_layer(spec, kind, columns, each), "t": spec.t}
+
+
+def _by_layer(
+    spec: Architecture, kind: str, columns: Mapping[str, tuple[Any, ...]], each: Collection[str]
+) -> dict[str, Any]:
+    """What layers have one value of each: all values, or the first."""
+    own = {key: column if key in each else column[0] for key, column in columns.items()}
+    return {"kind": kind, "l": spec.depth, "layers": spec.depth, **own}
 
 
 def known_at_once(spec: Architecture) -> dict[str, int]:

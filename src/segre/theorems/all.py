@@ -39,6 +39,4 @@ def nearest(spec: Architecture) -> tuple[Theorem, tuple[str, ...]]:
 def _alike(spec: Architecture) -> tuple[Theorem, ...]:
     if isinstance(spec, Polynomial):
         return _POLYNOMIALS
-    if isinstance(spec, Network):
-        return _STACKS if spec.plain else ()
-    return _TRANSFORMERS
+    return _STACKS if isinstance(spec, Network) else _TRANSFORMERS

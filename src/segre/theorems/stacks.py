@@ -16,7 +16,9 @@ def _misfits(spec: Architecture, score: str, *, one_headed: bool) -> Iterator[st
     if not isinstance(spec, Network):
         yield "transformers"
         return
-    if spec.score != score:
+    if not spec.plain:
+        yield "heads with options, or of several mechanisms"
+    elif spec.score != score:
         yield f"{spec.score} attention"
     if spec.one_headed != one_headed:
         yield "single heads" if spec.one_headed else "several heads, or factored value maps"

@@ -78,7 +78,7 @@ class Contexts:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What certificates of transformers and of hybrid stacks have in common."""
+    """What certificates of transformers and of mixed stacks have in common."""
 
     claim: Claim
     prime: int

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from flint import nmod_mat
 
-from segre.referee.hybrid.heads import Head
-from segre.referee.hybrid.weights import Layout
 from segre.referee.linear import above, beside, echelon_form, identity, integers, top, total
 from segre.referee.meter import RESIDUES, charge
+from segre.referee.mixed.heads import Head
+from segre.referee.mixed.weights import Layout
 from segre.referee.transformers.point import product
 from segre.referee.transformers.tensors import Key
 

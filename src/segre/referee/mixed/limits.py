@@ -1,17 +1,17 @@
-"""Can a certificate of a hybrid stack be checked with bounded time and memory?
+"""Can a certificate of a mixed stack be checked with bounded time and memory?
 
 Asked before any matrix is made. The estimates are rough and depend on sizes only.
 """
 
 from __future__ import annotations
 
-from segre.referee.hybrid.alike import alike
-from segre.referee.hybrid.document import Certificate
-from segre.referee.hybrid.heads import Head
-from segre.referee.hybrid.spans import parallel, units
-from segre.referee.hybrid.tensor import coefficient_count
-from segre.referee.hybrid.weights import Layout
 from segre.referee.meter import RESIDUES, balls, meter
+from segre.referee.mixed.alike import alike
+from segre.referee.mixed.document import Certificate
+from segre.referee.mixed.heads import Head
+from segre.referee.mixed.spans import parallel, units
+from segre.referee.mixed.tensor import coefficient_count
+from segre.referee.mixed.weights import Layout
 from segre.referee.transformers.content import BallMinor
 from segre.referee.transformers.limits import Effort, held, minor_work, proof
 from segre.referee.transformers.rank import CHUNK_ENTRIES

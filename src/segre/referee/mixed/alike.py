@@ -10,9 +10,9 @@ from itertools import product
 
 from flint import nmod_mat
 
-from segre.referee.hybrid.heads import Head
-from segre.referee.hybrid.point import Point
 from segre.referee.linear import above, annihilator, beside, select, top
+from segre.referee.mixed.heads import Head
+from segre.referee.mixed.point import Point
 from segre.referee.pieces import inverse, lifted, stacked
 from segre.referee.transformers.point import Tangent, together
 from segre.referee.transformers.point import product as times

@@ -1,4 +1,4 @@
-"""At which weights mod p is a hybrid stack checked? Sections H4 and H8."""
+"""At which weights mod p is a mixed stack checked? Sections H4 and H8."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from flint import nmod_mat
 
-from segre.referee.hybrid.forward import record
-from segre.referee.hybrid.spans import Spans, parallel
-from segre.referee.hybrid.weights import Layout
+from segre.referee.mixed.forward import record
+from segre.referee.mixed.spans import Spans, parallel
+from segre.referee.mixed.weights import Layout
 from segre.referee.transformers.modular import Modular
 from segre.referee.transformers.numbers import Salts
 from segre.referee.transformers.point import Anywhere, Tangent

@@ -1,4 +1,4 @@
-"""What does a hybrid stack compute, and how does it depend on every weight? Sections H3 and H4."""
+"""What does a mixed stack compute, and how does it depend on every weight? Sections H3 and H4."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import reduce
 
-from segre.referee.hybrid.heads import Head
-from segre.referee.hybrid.pattern import arguments_of, pattern
-from segre.referee.hybrid.weights import Layout
 from segre.referee.meter import charge
+from segre.referee.mixed.heads import Head
+from segre.referee.mixed.pattern import arguments_of, pattern
+from segre.referee.mixed.weights import Layout
 from segre.referee.transformers.numbers import Matrix, Numbers, Radicand, Salts, Scalar
 from segre.referee.transformers.recording import Recording
 from segre.referee.transformers.tape import Tape

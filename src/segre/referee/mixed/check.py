@@ -1,15 +1,15 @@
-"""Does a certificate of a hybrid stack prove what it claims? Everything is recomputed here."""
+"""Does a certificate of a mixed stack prove what it claims? Everything is recomputed here."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
 from segre.referee.claims import well_formed
-from segre.referee.hybrid.document import Certificate
-from segre.referee.hybrid.forward import record
-from segre.referee.hybrid.limits import check_bits, check_size
-from segre.referee.hybrid.point import Point
-from segre.referee.hybrid.symmetries import symmetry_rank
+from segre.referee.mixed.document import Certificate
+from segre.referee.mixed.forward import record
+from segre.referee.mixed.limits import check_bits, check_size
+from segre.referee.mixed.point import Point
+from segre.referee.mixed.symmetries import symmetry_rank
 from segre.referee.network import Progress
 from segre.referee.rejection import RejectionError
 from segre.referee.transformers.balls import real_matrix

@@ -7,11 +7,11 @@ from itertools import combinations_with_replacement, permutations, product
 
 from flint import nmod_mat
 
-from segre.referee.hybrid.alike import Alike
-from segre.referee.hybrid.heads import Head
-from segre.referee.hybrid.spans import kernel
 from segre.referee.linear import beside
 from segre.referee.meter import RESIDUES, charge
+from segre.referee.mixed.alike import Alike
+from segre.referee.mixed.heads import Head
+from segre.referee.mixed.spans import kernel
 from segre.referee.transformers.point import Tangent
 from segre.referee.transformers.point import product as times
 from segre.referee.transformers.tensors import Key

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from segre.referee.hybrid.heads import Head
-from segre.referee.hybrid.point import Point
-from segre.referee.hybrid.scores import filtered
-from segre.referee.hybrid.spans import Unit
+from segre.referee.mixed.heads import Head
+from segre.referee.mixed.point import Point
+from segre.referee.mixed.scores import filtered
+from segre.referee.mixed.spans import Unit
 from segre.referee.transformers.point import Family, Tangent, together
 from segre.referee.transformers.point import product as times
 

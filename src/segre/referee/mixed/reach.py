@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from segre.referee.hybrid.heads import Head
-from segre.referee.hybrid.point import Point
-from segre.referee.hybrid.spans import Spans, Unit, inner_columns, kernel, outputs
+from segre.referee.mixed.heads import Head
+from segre.referee.mixed.point import Point
+from segre.referee.mixed.spans import Spans, Unit, inner_columns, kernel, outputs
 from segre.referee.transformers.point import Family, Tangent, together
 from segre.referee.transformers.point import product as times
 from segre.referee.transformers.tensors import Key

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from math import factorial
 
-from segre.referee.hybrid.heads import Head
 from segre.referee.meter import RESIDUES, charge
+from segre.referee.mixed.heads import Head
 from segre.referee.rejection import RejectionError
 from segre.referee.transformers.numbers import Matrix, Numbers, Salts
 from segre.referee.transformers.tape import Tape

@@ -1,4 +1,4 @@
-"""Certificates of hybrid stacks are accepted, and what is altered in them is noticed."""
+"""Certificates of mixed stacks are accepted, and what is altered in them is noticed."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from segre.certificate import certify, write_certificate
 from segre.errors import SpecError, TooLargeError
 from segre.referee import verify
 from segre.referee.claims import sha256
-from segre.referee.hybrid.weights import Layout, parameter_count
 from segre.referee.meter import Meter
+from segre.referee.mixed.weights import Layout, parameter_count
 from segre.spec import Network
 from support.certificates import (
     certificate,

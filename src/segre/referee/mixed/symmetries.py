@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from flint import nmod_mat
 
-from segre.referee.hybrid.alike import Alike, alike
-from segre.referee.hybrid.point import Point
-from segre.referee.hybrid.reach import reach
-from segre.referee.hybrid.scores import scores
-from segre.referee.hybrid.spans import Spans
-from segre.referee.hybrid.tensor import tensor_kernel
-from segre.referee.hybrid.values import pooled, values
 from segre.referee.linear import Echelon
+from segre.referee.mixed.alike import Alike, alike
+from segre.referee.mixed.point import Point
+from segre.referee.mixed.reach import reach
+from segre.referee.mixed.scores import scores
+from segre.referee.mixed.spans import Spans
+from segre.referee.mixed.tensor import tensor_kernel
+from segre.referee.mixed.values import pooled, values
 from segre.referee.network import Progress
 from segre.referee.transformers.point import Family
 from segre.referee.transformers.rank import added

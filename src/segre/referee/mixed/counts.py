@@ -1,9 +1,9 @@
-"""How many roots and arguments has a hybrid stack? Sections H4 to H6; no point is needed."""
+"""How many roots and arguments has a mixed stack? Sections H4 to H6; no point is needed."""
 
 from __future__ import annotations
 
-from segre.referee.hybrid.pattern import seen_pairs
-from segre.referee.hybrid.weights import Layout
+from segre.referee.mixed.pattern import seen_pairs
+from segre.referee.mixed.weights import Layout
 from segre.referee.residues import WORD
 from segre.referee.transformers.reader import Facts
 

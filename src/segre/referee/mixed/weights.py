@@ -1,11 +1,11 @@
-"""Which weights does a hybrid stack have, and where do they stand? Section H2."""
+"""Which weights does a mixed stack have, and where do they stand? Section H2."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from segre.attention.layer import Group, Layer
-from segre.referee.hybrid.heads import Head, tap
+from segre.referee.mixed.heads import Head, tap
 from segre.referee.transformers.tensors import Shape, Tensors, laid_out
 from segre.spec import Network
 

@@ -1,4 +1,4 @@
-"""Is this a certificate of a hybrid stack, and is it well formed? Sections H1, H2 and H5 to H8.
+"""Is this a certificate of a mixed stack, and is it well formed? Sections H1, H2 and H5 to H8.
 
 Nothing here computes with the network.
 """
@@ -20,9 +20,9 @@ from segre.referee.claims import (
     sha256,
 )
 from segre.referee.document import KEYS
-from segre.referee.hybrid.counts import facts_of
-from segre.referee.hybrid.weights import Layout, parameter_count
 from segre.referee.meter import meter
+from segre.referee.mixed.counts import facts_of
+from segre.referee.mixed.weights import Layout, parameter_count
 from segre.referee.rejection import RejectionError
 from segre.referee.residues import WORD
 from segre.referee.shapes import items, keys, quote, whole
