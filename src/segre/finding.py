@@ -168,13 +168,13 @@ class Sample:
     @property
     def how(self) -> str:
         """What was computed, in a sentence."""
-        what = f"the rank is {self.rank} at {self.points} independent random points"
+        at = f"{self.points} independent random points mod random primes"
         if self.error is not None:
             return (
-                f"{what} mod random primes; all would miss a larger one with a probability below "
+                f"the rank is {self.rank} at {at}; all would miss a larger one with a probability below "
                 f"2^{ceil(self.error)} (degree {self.degree:,}, height 2^{self.height:,})"
             )
-        return f"{what} mod random primes; no bound on the error is known: {self.limits}"
+        return f"the rank is at most {self.rank} at {at}; the error has no bound: {self.limits}"
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""

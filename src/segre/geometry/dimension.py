@@ -58,7 +58,7 @@ _SHORTFALLS = 2
 _MOST_ROOT_INPUTS = 1 << 10
 _LARGEST_AUTO = 6_000
 _LONGEST_AUTO = 16
-_LARGEST_SAMPLED = 1_000  # parameters: random points take a few times as long as the bounds
+_LARGEST_SAMPLED = 2_000  # parameters: random points take a few times as long as the bounds
 _NO_ROOTS = "square roots do not exist mod p"
 
 
@@ -106,8 +106,9 @@ def dimension(
     independent random points: then the dimension is `certain` or `likely`, not proved. `random`
     does what `exact` does, and then this, at any size. `theorem` uses only a theorem. `balls` takes
     the lower bound at a real point, in certified real arithmetic, instead of mod p. `closed-form`
-    is only the formula, an upper bound. `estimate` is a floating-point rank. `output` selects another output of a language model: logits
-    or softmax. With `symmetries`, the symmetries are listed in any case.
+    is only the formula, an upper bound. `estimate` is a floating-point rank. `output` selects
+    another output of a language model: logits or softmax. With `symmetries`, the symmetries are
+    listed in any case.
 
     >>> found = dimension("softmax/d=10,10,10/a=2,2/t=3")
     >>> found.value, found.status, found.parameters
@@ -115,6 +116,9 @@ def dimension(
     >>> found = dimension("llama-3-8b")
     >>> found.value, found.status, found.redundancy["total"]
     (8016918528, 'proved', 13342720)
+    >>> found = dimension("lightning/d=3,3/a=3/heads=3/dv=3/t=4")
+    >>> found.value, found.number, found.status, found.unexplained
+    (None, 45, 'certain', 6)
     """
     net = architecture(spec)
     if method not in get_args(Method):

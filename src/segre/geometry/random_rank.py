@@ -67,7 +67,8 @@ class Bounds:
             if size.degree
         ]
         choices = log2(comb(points + _SPARE, points))
-        return float(choices + np.logaddexp2.reduce([missed, *mixed]))
+        either: float = np.logaddexp2.reduce([missed, *mixed])
+        return choices + either
 
     @property
     def points(self) -> int | None:
