@@ -171,8 +171,8 @@ class Sample:
         at = f"{self.points} independent random points mod random primes"
         if self.error is not None:
             return (
-                f"the rank is {self.rank} at {at}; all would miss a larger one with a probability below "
-                f"2^{ceil(self.error)} (degree {self.degree:,}, height 2^{self.height:,})"
+                f"the rank is {self.rank} at {at}; all would miss a larger one with a probability "
+                f"below 2^{ceil(self.error)} (degree {self.degree:,}, height 2^{self.height:,})"
             )
         return f"the rank is at most {self.rank} at {at}; the error has no bound: {self.limits}"
 

@@ -177,6 +177,3 @@ def _each(function: Any, x: Array) -> Array:
     out = np.empty(x.size, dtype=object)
     out[:] = [function(one) for one in x.reshape(-1)]
     return out.reshape(x.shape)
-
-
-

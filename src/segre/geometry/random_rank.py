@@ -64,10 +64,9 @@ class Bounds:
         mixed = [
             log2(comb(count + 1, 2)) + points * log2(_chance(size.degree, size.height + 1))
             for count, size in self.arguments
-            if size.degree
         ]
         choices = log2(comb(points + _SPARE, points))
-        either: float = np.logaddexp2.reduce([missed, *mixed])
+        either = float(np.logaddexp2.reduce([missed, *mixed]))
         return choices + either
 
     @property
@@ -79,7 +78,7 @@ class Bounds:
 
 def _chance(degree: int, height: float) -> float:
     """The chance that a polynomial of this size vanishes at a random point mod a random prime."""
-    vanishes = degree * (1 + _UNEVEN) / 2**_SMALLEST
+    vanishes = degree * (1 + _UNEVEN) / (1 << _SMALLEST)
     return min(1.0, vanishes + height / _SMALLEST / PRIMES)
 
 
