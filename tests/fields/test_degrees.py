@@ -3,12 +3,12 @@
 import random
 
 import pytest
-from tests.support.symbolic import determinant, jacobian
 
 from segre.fields.degrees import Degrees, Size, Sized
 from segre.geometry.random_rank import bounds
 from segre.models import architecture
 from segre.network import stages
+from support.symbolic import determinant, jacobian
 
 # without divisions: both the degree and the height are those of the polynomials themselves
 POLYNOMIAL = (
