@@ -5,7 +5,7 @@ import random
 import pytest
 
 from segre.fields.degrees import Degrees, Size, Sized
-from segre.geometry.random_rank import bounds
+from segre.geometry.minor_size import bounds, derivatives
 from segre.models import architecture
 from segre.network import stages
 from support.symbolic import determinant, jacobian
@@ -54,9 +54,11 @@ def test_numerators_are_no_larger_than_their_bounds(text: str) -> None:
     spec = architecture(text)
     for words in (False, True) if spec.discrete else (False,):
         entries = list(jacobian(spec, words))
-        found = bounds(spec, 0, 1, words=words)
+        field, found = derivatives(spec, words=words)
         assert max(entry.degree for entry in entries) <= found.degree
         assert max(entry.height for entry in entries) <= found.height + 1e-9
+        below = field.divisor(found)
+        assert max(entry.below.total_degree() for entry in entries) <= below.degree
 
 
 @pytest.mark.parametrize("text", [*POLYNOMIAL, *RATIONAL])

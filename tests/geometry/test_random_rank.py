@@ -14,7 +14,8 @@ from segre.errors import SegreError
 from segre.finding import Finding
 from segre.geometry import random_rank
 from segre.geometry.dimension import Proof, prove
-from segre.geometry.random_rank import bounds, sampled
+from segre.geometry.minor_size import PRIMES, bounds
+from segre.geometry.random_rank import sampled
 from segre.models import architecture
 from segre.report.cards.dimensions import card_of_finding
 from segre.report.dimensions import known_by, status_in_words
@@ -33,7 +34,7 @@ def test_the_primes_that_are_drawn_from_are_counted() -> None:
             sieve[n * n :: n] = False
     primes = np.flatnonzero(sieve)
     primes = primes[(primes > 2**22) & (primes % 4 == 3)]
-    assert len(primes) == random_rank.PRIMES
+    assert len(primes) == PRIMES
     spec, known = architecture(GAP), set(primes.tolist())
     drawn = [random_rank._drawn(spec, 0, n, use)[1] for n in range(60) for use in ("a", "b")]
     assert set(drawn) <= known

@@ -115,7 +115,7 @@ class Degrees(Composite[Sized]):
         entries = prod(x.shape)
         own = self._divisor(Size(entries * x.value.degree, entries * x.value.height))
         others = Size((entries - 1) * x.value.degree, (entries - 1) * x.value.height)
-        value = _times(self._over(Size(), x.value.below), others)
+        value = _times(self.divisor(x.value), others)
         value = Size(value.degree, value.height, {own: 1})
         slope = None if x.slope is None else _times(_times(value, value), x.slope)
         return Sized(x.shape, value, slope)
@@ -143,6 +143,10 @@ class Degrees(Composite[Sized]):
         own = self._divisor(Size(2 * planes, planes), str(speed))
         part = Size(2 * planes * most, (planes + 1) * most, {own: most})
         return Sized((planes, count), part), Sized((planes, count), part)
+
+    def divisor(self, x: Size) -> Size:
+        """What stands below the fraction, multiplied out."""
+        return self._over(Size(), x.below)
 
     def _drawn(self, x: Sized, factor: Size) -> Sized:
         self.arguments.append((prod(x.shape), x.value))
