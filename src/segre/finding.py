@@ -3,14 +3,17 @@
 Every answer is a `Result`: it has a value, bounds, a status, a description of how it is known, and
 a document. The answer about a dimension is a `Finding`: `lower` and `upper` are bounds that hold,
 each with its evidence. If they meet, there is a `value`, and the status is `proved`; otherwise
-there is no value. A floating-point rank, or a count by formulas that are not proved for a design,
-is an `estimate`, which is neither a value nor a bound.
+there is no value. If the rank at independent random points is the lower bound, the status is
+`certain` (with a bound on the error) or `likely` (without), and the dimension has a `number`, which
+is never called proved. A floating-point rank, or a count by formulas that are not proved for a
+design, is an `estimate`, which is neither a value nor a bound.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import ceil
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from segre.architectures import Architecture
@@ -20,14 +23,18 @@ GROUPS = ("QK", "VO", "MLP", "norms and biases", "shifts", "residual")
 HOLDS = ("exact", "eps=0", "softmax")
 ProvedBy = Literal["computation", "theorem"]
 OWN = "segre's own, docs/theorems.md; hypotheses checked"  # of every theorem that is applied
-# How surely an answer is known: what is proved or computed exactly, what is computed at random
-# points of a finite field, then bounds, numbers that were measured or fitted, and guesses. A page
-# labels what is proved by what proves it.
+BITS = 60  # an error below 2^-60 is called certain
+# How surely an answer is known: what is proved or computed exactly, what all of many random points
+# say (certain with a bound on the error, else likely), what is computed at random points, then
+# bounds, numbers that were measured or fitted, and guesses. A page labels what is proved by what
+# proves it.
 Status = Literal[
     "proved",
     "proved by computation",
     "proved by theorem",
     "exact",
+    "certain",
+    "likely",
     "computed",
     "bounded",
     "lower-bound",
@@ -130,6 +137,59 @@ class Bound:
 
 
 @dataclass(frozen=True)
+class Sample:
+    """The rank at independent random points, drawn from a hash of the spec and the seed.
+
+    `error` is the base-2 logarithm of a bound on the chance that the generic rank is larger and all
+    points missed it; None if no bound is known. It follows from the degree and the height (its
+    base-2 logarithm) of a minor. `limits` says why there is none.
+    """
+
+    rank: int
+    points: int
+    seed: int
+    error: float | None = None
+    degree: int | None = None
+    height: int | None = None
+    limits: str = ""
+
+    @property
+    def status(self) -> Status:
+        """How surely the rank is the dimension, if it is a lower bound."""
+        return "likely" if self.error is None else "certain"
+
+    @property
+    def words(self) -> str:
+        """The same in words."""
+        if self.error is not None:
+            return f"certain (error < 2^-{BITS})"
+        return f"likely ({self.points} random points agree)"
+
+    @property
+    def how(self) -> str:
+        """What was computed, in a sentence."""
+        at = f"{self.points} independent random points mod random primes"
+        if self.error is not None:
+            return (
+                f"the rank is {self.rank} at {at}; all would miss a larger one with a probability "
+                f"below 2^{ceil(self.error)} (degree {self.degree:,}, height 2^{self.height:,})"
+            )
+        return f"the rank is at most {self.rank} at {at}; the error has no bound: {self.limits}"
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {
+            "rank": self.rank,
+            "points": self.points,
+            "seed": self.seed,
+            "log2_error": self.error,
+            "degree": self.degree,
+            "log2_height": self.height,
+            "limits": self.limits,
+        }
+
+
+@dataclass(frozen=True)
 class Symmetry:
     """One piece of the fiber: a family of changes of the weights that keep the function."""
 
@@ -168,6 +228,7 @@ class Finding(Tabular):
     notes: tuple[str, ...] = ()
     seed: int = 0
     regions: tuple[str, ...] = ()  # what makes the function piecewise: the largest over its regions
+    sample: Sample | None = None  # if its rank is the lower bound, and the bounds do not meet
 
     @property
     def parameters(self) -> int:
@@ -176,14 +237,34 @@ class Finding(Tabular):
 
     @property
     def value(self) -> int | None:
-        """The dimension; None unless the bounds meet."""
+        """The dimension; None unless it is proved: the bounds meet."""
         return self.lower if self.lower == self.upper else None
+
+    @property
+    def number(self) -> int | None:
+        """The dimension, proved, certain or likely, as `status` says; None if it is not known."""
+        return self.value if self.sample is None else self.sample.rank
+
+    @property
+    def unexplained(self) -> int:
+        """Redundant parameters that no known symmetry explains, as surely as `status` says."""
+        if self.sample is None or self.upper is None:
+            return 0
+        known = sum(symmetry.dimension for symmetry in self.symmetries)
+        return (self.parameters - known if known else self.upper) - self.sample.rank
+
+    def with_sample(self, sample: Sample | None) -> Finding:
+        """The same finding with the rank at random points, if it settles what is not proved."""
+        if sample is None or self.value is not None or sample.rank != self.lower:
+            return self
+        return replace(self, status=sample.status, sample=sample)
 
     @property
     def how(self) -> str:
         """How the bounds, or the estimate, are known."""
         known = (self.lower_evidence, self.upper_evidence, self.estimate_evidence)
-        return "; ".join(evidence.statement for evidence in known if evidence is not None)
+        said = [evidence.statement for evidence in known if evidence is not None]
+        return "; ".join(said if self.sample is None else [*said, self.sample.how])
 
     @property
     def theorem(self) -> Mapping[str, Any] | None:
@@ -201,25 +282,31 @@ class Finding(Tabular):
     @property
     def label(self) -> Status:
         """The label that pages show beside it."""
+        if self.sample is not None:
+            return self.sample.status
         if self.value is None:
             return "bounded" if self.estimate is None else "estimated"
         return labelled("proved", self.proved_by)
 
     def proof(self, *, full: bool = True) -> str:
-        """The same in words; empty without a value."""
+        """How the number is known, in words; empty without one."""
+        if self.sample is not None:
+            return self.sample.words
         if self.value is None:
             return ""
         return proved(None if self.theorem is None else self.theorem["name"], full=full)
 
     @property
     def fiber_dimension(self) -> int | None:
-        """Dimension of the weights with the same function: parameters - value; None without a
-        value."""
-        return None if self.value is None else self.parameters - self.value
+        """Dimension of the weights with the same function: parameters - number; None without a
+        number."""
+        return None if self.number is None else self.parameters - self.number
 
     @property
     def redundant(self) -> int | None:
-        """Parameters minus the upper bound or, if there is none, minus the estimate."""
+        """Parameters minus the number or the upper bound or, if there is none, the estimate."""
+        if self.sample is not None:
+            return self.parameters - self.sample.rank
         left = self.estimate if self.upper is None else self.upper
         return None if left is None else self.parameters - left
 
@@ -286,9 +373,10 @@ class Finding(Tabular):
             "spec": str(self.spec),
             "digest": self.spec.digest,
             "parameters": self.parameters,
-            "dimension": self.value,
+            "dimension": self.number,
             "fiber_dimension": self.fiber_dimension,
             "status": self.status,
+            "label": self.label,
             "proved_by": self.proved_by,
             "regions": list(self.regions),
             "lower": self.lower,
@@ -299,6 +387,7 @@ class Finding(Tabular):
                 "upper": evidence(self.upper_evidence),
                 "estimate": evidence(self.estimate_evidence),
             },
+            **({} if self.sample is None else {"random": self.sample.document()}),
             "symmetries": [symmetry.document() for symmetry in self.symmetries],
             **({"redundancy": self.redundancy} if self.redundancy is not None else {}),
             "notes": list(self.notes),

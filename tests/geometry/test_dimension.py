@@ -36,7 +36,7 @@ def test_bounds_hold_and_seeds_agree(net: Network) -> None:
     assert found.upper is not None
     assert found.lower <= found.upper <= net.parameters
     assert (found.status == "proved") == (found.lower == found.upper)
-    assert (found.status == "proved") == (not found.notes)
+    assert (found.number is not None) == (not found.notes)
     again = dimension(net, seed=12345)
     assert (again.lower, again.upper) == (found.lower, found.upper)
     assert jacobian_rank(Point.draw(net, 7, attempt=2), found.upper).rank == found.lower
@@ -65,7 +65,7 @@ def test_where_symmetries_do_not_explain_the_deficiency_the_bounds_stay_apart() 
         "lightning/d=2,4/a=2/heads=2/dv=2/t=2",
         "softmax/d=3,2,4,3/a=3,2,3/heads=3,2,2/t=2",
     ):
-        found = dimension(text)
+        found = dimension(text, "exact")
         assert found.status == "lower-bound"
         assert found.lower is not None
         assert found.upper is not None
@@ -108,7 +108,10 @@ def test_methods_say_what_they_are() -> None:
 
 @pytest.mark.parametrize("method", get_args(Method))
 def test_a_bound_is_not_a_value(method: Method) -> None:
-    """Whatever is asked in whatever way: there is a value if and only if two bounds meet."""
+    """Whatever is asked in whatever way: there is a value if and only if two bounds meet.
+
+    What random points say is a number, and no value.
+    """
     transformers = ["gpt2", "llama-3-8b", "llama/d=4/heads=2/ff=3/t=2", "gpt2/d=4/heads=2/ff=3/t=2"]
     apart = "lightning/d=2,4/a=2/heads=2/dv=2/t=2"
     seen = set()
@@ -121,8 +124,10 @@ def test_a_bound_is_not_a_value(method: Method) -> None:
         meet = found.lower is not None and found.lower == found.upper
         seen.add(found.status)
         assert meet == (found.status == "proved")
-        assert found.value == document["dimension"] == (found.lower if meet else None)
-        assert (document["fiber_dimension"] is None) == (not meet)
+        assert found.value == (found.lower if meet else None)
+        assert document["dimension"] == found.number
+        assert (found.number is None) == (not meet and found.sample is None)
+        assert (document["fiber_dimension"] is None) == (found.number is None)
         assert (found.estimate is None) == (found.status != "estimate")
         if meet:
             assert found.parameters - found.fiber_dimension == found.value
@@ -130,9 +135,10 @@ def test_a_bound_is_not_a_value(method: Method) -> None:
 
 
 _STATUSES: dict[Method, set[str]] = {
-    "auto": {"proved", "lower-bound", "upper-bound"},
+    "auto": {"proved", "certain", "upper-bound"},
     "theorem": {"proved"},
     "exact": {"proved", "lower-bound"},
+    "random": {"proved", "certain", "likely"},
     "balls": {"proved", "lower-bound", "upper-bound"},
     "closed-form": {"upper-bound"},
     "count": {"upper-bound"},

@@ -298,7 +298,8 @@ def test_random_lightning_heads_are_counted_alike(seed: int) -> None:
 
 
 def test_open_bounds_say_which_features_may_be_why() -> None:
-    found = dimension("transformer/d=4/head=2/dv=1/ff=2/mlp=swiglu/residual=false/vocab=7/t=3")
+    spec = "transformer/d=4/head=2/dv=1/ff=2/mlp=swiglu/residual=false/vocab=7/t=3"
+    found = dimension(spec, "exact")
     assert found.status == "lower-bound"
     assert "do not meet" in found.notes[0]
     assert "sublayers without a skip" in found.notes[1]

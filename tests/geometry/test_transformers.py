@@ -329,7 +329,7 @@ def test_finite_vocabularies_hide_part_of_a_latent() -> None:
     """symmetry.md's trap: rho (rho + 1) / 2 > V leaves more freedom than the group has."""
     text = "deepseek-v3/d=5/heads=2/head=2/dv=2/qrank=4/kvrank=3/ff=3/eps=1e-6/t=3/vocab={}"
     few, enough = dimension(text.format(5)), dimension(text.format(14))
-    assert few.status == "lower-bound"
+    assert few.status in ("certain", "likely")
     assert few.lower < few.upper
     assert enough.status == "proved"
 

@@ -30,6 +30,7 @@ from segre.report.comparison_page import page_of as page_of_comparison
 from segre.report.page.render import render
 from segre.sweep.run import run
 from segre.sweep.status import standing
+from segre.sweep.store import Store
 from segre.theorems import THEOREMS, apply
 from support.architectures import random_stacks
 from support.mixed_stacks import random_mixed_stack
@@ -270,3 +271,59 @@ def test_without_regions_the_dimension_is_that_of_every_point() -> None:
             assert set(at_points) == {found.value}, spec
         differ += len(set(at_points)) > 1
     assert min(seen[True], seen[False], differ) >= 2
+
+
+UNPROVED = {
+    "certain": "lightning/d=3,3/a=3/heads=3/dv=3/t=4",
+    "likely": "transformer/d=3/head=1/mlp=relu/ff=1/vocab=3/tied=true/residual=false/t=1",
+}
+
+
+@pytest.mark.parametrize("label", UNPROVED)
+def test_what_random_points_say_is_never_called_proved(label: str, tmp_path: Path) -> None:
+    """On the terminal, in JSON, cards, analyses, comparisons, the explorer and sweeps."""
+    spec = UNPROVED[label]
+    found = segre.dimension(spec, symmetries=True)
+    if found.value is not None:
+        pytest.skip("proved by now")
+    assert found.status == label, found
+    for where, words in of_one(found):
+        assert label in words, where
+        flat = re.sub(r"an? \d+ x \d+ minor.*", "", " ".join(words.split()))
+        assert "proved" not in flat.lower(), (where, words)
+    told = json.loads(command("dim", spec, "--json").stdout)
+    assert (told["status"], told["label"], told["proved_by"]) == (label, label, None)
+    assert told["lower"] == told["dimension"] < told["upper"]
+    analysed = segre.analyze(spec, only=SIZES)
+    assert analysed["dimension"].status == analysed["redundancy"].label == label
+    assert analysed["proof"].label == "bounded"  # a certificate has the two bounds
+    tiles = {tile.label: tile for tile in page_of(analysed).tiles}
+    assert tiles["Functional dimension"].status == tiles["Redundant parameters"].status == label
+    assert tiles["Functional dimension"].value == str(found.number)
+    assert tiles["Redundant parameters"].value == str(found.redundant)
+    beside = segre.compare(spec, "softmax/d=3,3/a=1/t=2")
+    assert [row[6] for row in table_of(beside).rows] == [found.proof(), COMPUTED]
+    assert [tile.status for tile in page_of_comparison(beside).tiles] == [label, COMPUTED]
+    line = next(one for one in str(beside).splitlines() if one.startswith("proved by"))
+    assert line.split()[2] == "-"
+    made = segre.certify(spec)
+    assert made["claim"]["status"] == "lower-bound"
+
+
+def test_random_points_of_a_sweep_are_asked_for(tmp_path: Path) -> None:
+    fields = {"layers": 1, "d": 3, "a": 3, "heads": 3, "dv": 3, "t": 4}
+    plan = {"kind": "lightning", "exhaustive": True, "fields": fields, "claim": "dimension == 45"}
+    kinds = (["exact"], ["exact", "random"])
+    rows = []
+    for number, compute in enumerate(kinds):
+        path = tmp_path / f"{number}.db"
+        run({**plan, "compute": compute}, path, workers=1)
+        with Store.open(path) as store:
+            rows += store.rows()
+        assert not re.search(r"\bproved\b", str(standing(path)))
+    assert [row.status for row in rows] == ["lower-bound", "certain"]
+    assert [row.dimension for row in rows] == [None, None]
+    assert [row.claim for row in rows] == ["undecided", "undecided"]
+    assert rows[1].evidence["random"]["log2_error"] < -60
+    with pytest.raises(SegreError, match="random needs exact"):
+        run({**plan, "compute": ["random"], "claim": None}, tmp_path / "no.db", workers=1)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from segre.analysis.fiber import Fiber, fiber_of
 from segre.analysis.part import Answer, percent
-from segre.analysis.size import dimension_of, known_by
+from segre.analysis.size import known_by
 from segre.analysis.workbench import Workbench
 from segre.errors import UnsupportedError
 from segre.finding import Finding, Symmetry
@@ -41,7 +41,7 @@ def what_is_redundant(bench: Workbench) -> Answer:
     spec = bench.target.spec
     if isinstance(spec, Polynomial) or (isinstance(spec, Network) and spec.plain):
         return _of_stack(bench)
-    found = dimension_of(bench)
+    found = bench.finding
     symmetries, unexplained = found.symmetries, ""
     try:
         answer = explain(spec)
@@ -77,7 +77,7 @@ def what_is_redundant(bench: Workbench) -> Answer:
 def _of_stack(bench: Workbench) -> Answer:
     spec = bench.target.spec
     table = symmetry_table(spec, bench.seed, memory=bench.memory, progress=bench.progress)
-    found = dimension_of(bench)
+    found = bench.finding
     options = bench.options(seed=bench.seed, memory=bench.memory)
     fiber = fiber_of(bench)
     return Answer(
@@ -141,7 +141,7 @@ def _lead(found: Finding, symmetries: tuple[Symmetry, ...]) -> str:
     total = sum(symmetry.dimension for symmetry in symmetries)
     if not total:
         return "No parameter is known to be redundant."
-    least = {"proved": "", "estimate": "About "}.get(found.status, "At least ")
+    least = "About " if found.status == "estimate" else "At least " * (found.number is None)
     named: dict[str, int] = {}
     for symmetry in symmetries:
         named[symmetry.name] = named.get(symmetry.name, 0) + symmetry.dimension

@@ -5,25 +5,20 @@ from __future__ import annotations
 from segre.analysis.part import Answer, percent
 from segre.analysis.workbench import Workbench
 from segre.finding import Finding, Status
-from segre.geometry.dimension import finding_of, without_computing
-
-
-def dimension_of(bench: Workbench) -> Finding:
-    """What `segre dim` finds."""
-    known = without_computing(bench.target.spec)
-    return known if known is not None else finding_of(bench.proof, bench.seed)
 
 
 def known_by(found: Finding) -> Status:
     """How a dimension is known, and with it the number of redundant parameters."""
     if found.upper is None:
         return "estimated"
+    if found.sample is not None:
+        return found.sample.status
     return "bounded" if found.value is None else "proved"
 
 
 def how_large(bench: Workbench) -> Answer:
     """The dimension, between bounds that hold."""
-    found = dimension_of(bench)
+    found = bench.finding
     options = bench.options(seed=bench.seed, memory=bench.memory)
     return Answer(
         status=known_by(found),
@@ -39,9 +34,9 @@ def how_large(bench: Workbench) -> Answer:
 def _lead(found: Finding) -> str:
     redundant = found.redundant or 0
     share = percent(redundant, found.parameters, 3)
-    if found.value is not None:
+    if found.number is not None:
         return (
-            f"The functional dimension is {found.value:,} of {found.parameters:,} parameters: "
+            f"The functional dimension is {found.number:,} of {found.parameters:,} parameters: "
             f"{redundant:,} ({share}) are redundant. The dimension is {found.proof()}."
         )
     if found.lower is not None and found.upper is not None:
@@ -88,10 +83,11 @@ def _how(found: Finding) -> str:
             "The upper bound is the number of parameters minus the symmetries of the design, which "
             "are counted by formulas at any size. A lower bound is not computed at this size."
         )
-    return (
+    bounds = (
         "The lower bound is a minor of the Jacobian that is not zero. The upper bound is the "
         "number of parameters minus the symmetries, or a formula. The certificate has both."
     )
+    return bounds if found.sample is None else f"{bounds} {_sentence(found.sample.how)}"
 
 
 def _sentence(text: str) -> str:

@@ -19,7 +19,8 @@ from segre.collapse.record import record
 from segre.collapse.variants import FULL
 from segre.errors import UnsupportedError
 from segre.files import shown
-from segre.geometry.dimension import Proof, prove
+from segre.finding import Finding
+from segre.geometry.dimension import Proof, prove, settled, without_computing
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.progress import Progress, quiet
 from segre.inspect.diagnose import Diagnosis, diagnosis, words_of
@@ -50,6 +51,12 @@ class Workbench:
     def proof(self) -> Proof:
         """The bounds of the architecture itself."""
         return prove(self.target.spec, self.seed, memory=self.memory, progress=self.progress)
+
+    @cached_property
+    def finding(self) -> Finding:
+        """What `segre dim` finds."""
+        known = without_computing(self.target.spec)
+        return settled(self.proof, self.seed, self.progress) if known is None else known
 
     @cached_property
     def info(self) -> Info:

@@ -36,8 +36,10 @@ def dim(
     method: Annotated[
         str,
         typer.Option(
-            help="auto (proved bounds: computed, or by a theorem if the network is large), "
-            "theorem (only by a theorem), exact (only by computation), balls (lower bound in "
+            help="auto (proved bounds: computed, or by a theorem if the network is large; where "
+            "they do not meet, the rank at random points, which is certain or likely, not proved), "
+            "theorem (only by a theorem), exact (only by computation), random (exact, and then "
+            "random points at any size), balls (lower bound in "
             "certified real arithmetic), closed-form (upper bound by the formula for "
             "stacks), count (upper bound by counting symmetries of transformers) or "
             "estimate (floating-point rank, which proves nothing).",
@@ -214,6 +216,7 @@ COMMANDS = (
     segre dim lightning/d=4,4,4/a=2/t=3 --method closed-form
     segre dim llama/d=8/layers=2/heads=4/kv=2/head=2/ff=16/t=3
     segre dim llama-3-8b
+    segre dim lightning/d=3,3/a=3/heads=3/dv=3/t=4 --method random
     segre dim softmax/d=4096,4096,4096/a=128/t=2048 --method theorem
     segre dim path/to/config.json --output logits --json
     segre dim --compare gpt2 llama-3-8b qwen2-7b --plot redundant.png

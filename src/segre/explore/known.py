@@ -90,7 +90,7 @@ def told(
 def of_finding(found: Finding) -> dict[str, Any]:
     """A finding as the page shows it: a bound is said to be one, and so is a prediction."""
     spec = found.spec
-    upper = found.upper if found.estimate is None else found.estimate
+    redundant = found.redundant or 0
     pieces = dict.fromkeys(GROUPS, 0)
     for one in found.symmetries:
         group = one.group or (group_of(one.name) if found.theorem is None else "")
@@ -102,8 +102,8 @@ def of_finding(found: Finding) -> dict[str, Any]:
         "dimension": f"predicted {found.estimate:,}"
         if found.estimate is not None
         else value_in_words(found, _grouped),
-        "bound": str(upper),
-        "redundant": str(spec.parameters - (upper or 0)),
+        "bound": str(spec.parameters - redundant),
+        "redundant": str(redundant),
         "status": _status(found),
         "label": found.label,
         "known": _known_by(found),
@@ -125,12 +125,14 @@ def _grouped(count: int) -> str:
 def _status(found: Finding) -> str:
     if found.value is not None:
         return "proved"
+    if found.sample is not None:
+        return found.label
     return "bounded" if found.estimate is None else "estimated"
 
 
 def _known_by(found: Finding) -> str:
     """How the dimension is known, in a few words; what is not proved says so."""
-    if found.value is not None:
+    if found.number is not None:
         return found.proof()
     if found.estimate is not None:
         return "predicted by a formula; neither proved nor a bound"

@@ -52,21 +52,24 @@ function button(words, act) {
   return made;
 }
 
-const SIGNS = { proved: "", bounded: "≤ ", estimated: "≈ " };
+const SIGNS = { proved: "", certain: "", likely: "", bounded: "≤ ", estimated: "≈ " };
 const SHORT = { bounded: "upper bound", estimated: "predicted" };
 const shortly = (one) => SHORT[one.label] ?? one.label; // what is proved says by what
 const EXACT = "exact count";
 // What is known of the counts of symmetries, which the dimension is made of.
+const KNOWN = ["exact", "exact count of the symmetries that segre knows"];
 const COUNTED = {
   proved: ["exact", EXACT],
-  bounded: ["exact", "exact count of the symmetries that segre knows"],
+  certain: KNOWN,
+  likely: KNOWN,
+  bounded: KNOWN,
   estimated: ["estimated", "predicted by a formula, not proved"],
 };
 const REDUNDANT = {
   bounded: ["bounded", "lower bound: more may be redundant"],
   estimated: ["estimated", "predicted by a formula; neither proved nor a bound"],
 };
-const LEAST = { proved: "", bounded: "at least ", estimated: "predicted " };
+const LEAST = { proved: "", certain: "", likely: "", bounded: "at least ", estimated: "predicted " };
 function renderCounts(own, b, name) {
   big("parameters", grouped(own.parameters));
   big("dimension", own.dimension);
@@ -91,7 +94,7 @@ function renderNothing() {
 
 // ---- the proof -------------------------------------------------------------------------------
 function renderProof(own, { prove, download }) {
-  const is = { proved: "=", bounded: "= at most", estimated: "= a predicted" }[own.status];
+  const is = { proved: "=", certain: "=", likely: "=", bounded: "= at most", estimated: "= a predicted" }[own.status];
   el("sum").textContent = `${grouped(own.parameters)} parameters − ${LEAST[own.status]}${grouped(own.redundant)} redundant ${is} ${grouped(own.bound)} dimensions`;
   el("how").textContent = [own.how, ...(own.notes ?? [])].map(sentence).join(" ");
   const theorem = own.theorem ?? own.unmet, proved = own.status === "proved", actions = [];

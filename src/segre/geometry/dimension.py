@@ -3,7 +3,8 @@
 From below: the rank of the Jacobian at a random point mod p. A non-zero minor there is the
 reduction of a minor that is not the zero function, so the generic rank is at least as large.
 From above: parameters minus the rank of the symmetries, or a closed form. Where the two meet
-the dimension is proved.
+the dimension is proved. Where they do not, the rank at independent random points may settle it,
+with an error that is bounded but not zero (geometry/random_rank.py).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from segre.architectures import Architecture
 from segre.errors import SegreError, UnluckyError, UnsupportedError
 from segre.fields.threads import threads_for
-from segre.finding import Bound, Evidence, Finding
+from segre.finding import Bound, Evidence, Finding, Sample, Symmetry
 from segre.geometry.alive import piecewise
 from segre.geometry.at_any_size import at_any_size, by_theorem, proved_by_theorem
 from segre.geometry.balls import BallMinor, ball_minor
@@ -38,6 +39,7 @@ from segre.geometry.memory import (
 )
 from segre.geometry.point import Point
 from segre.geometry.progress import Progress, quiet
+from segre.geometry.random_rank import sampled
 from segre.geometry.rank import JacobianRank, SymmetryRank, jacobian_rank, symmetry_rank
 from segre.geometry.redundancy import asked_for, counted
 from segre.geometry.undefined import undefined_stage
@@ -49,13 +51,14 @@ from segre.transformer.choices import Output
 from segre.transformer.spec import Transformer
 from segre.values import quote
 
-Method = Literal["auto", "theorem", "exact", "balls", "closed-form", "count", "estimate"]
+Method = Literal["auto", "theorem", "exact", "random", "balls", "closed-form", "count", "estimate"]
 
 _POINTS = 8
 _SHORTFALLS = 2
 _MOST_ROOT_INPUTS = 1 << 10
 _LARGEST_AUTO = 6_000
 _LONGEST_AUTO = 16
+_LARGEST_SAMPLED = 2_000  # parameters: random points take a few times as long as the bounds
 _NO_ROOTS = "square roots do not exist mod p"
 
 
@@ -71,6 +74,16 @@ class Proof:
     lower: Bound
     upper: Bound
     wider: Wider | None = None  # where the upper bound is that of another architecture
+
+    @property
+    def met(self) -> bool:
+        """Whether the bounds meet."""
+        return self.lower.value == self.upper.value
+
+    @property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        """The symmetries in words, if they were counted."""
+        return () if self.symmetry is None else self.symmetry.symmetries
 
 
 def dimension(
@@ -89,10 +102,13 @@ def dimension(
     formulas or theorems. `auto` uses the closed form if there is one, and then counts the
     symmetries only if they are to be listed. If the network is too large to compute, `auto` uses a
     theorem; for transformers that no theorem covers, it counts the symmetries by formulas, as
-    `count` does. `theorem` uses only a theorem. `balls` takes the lower bound at a real point, in
-    certified real arithmetic, instead of mod p. `closed-form` is only the formula, an upper bound.
-    `estimate` is a floating-point rank. `output` selects another output of a language model: logits
-    or softmax. With `symmetries`, the symmetries are listed in any case.
+    `count` does. Where the bounds of a small network do not meet, `auto` also computes the rank at
+    independent random points: then the dimension is `certain` or `likely`, not proved. `random`
+    does what `exact` does, and then this, at any size. `theorem` uses only a theorem. `balls` takes
+    the lower bound at a real point, in certified real arithmetic, instead of mod p. `closed-form`
+    is only the formula, an upper bound. `estimate` is a floating-point rank. `output` selects
+    another output of a language model: logits or softmax. With `symmetries`, the symmetries are
+    listed in any case.
 
     >>> found = dimension("softmax/d=10,10,10/a=2,2/t=3")
     >>> found.value, found.status, found.parameters
@@ -100,6 +116,9 @@ def dimension(
     >>> found = dimension("llama-3-8b")
     >>> found.value, found.status, found.redundancy["total"]
     (8016918528, 'proved', 13342720)
+    >>> found = dimension("lightning/d=3,3/a=3/heads=3/dv=3/t=4")
+    >>> found.value, found.number, found.status, found.unexplained
+    (None, 45, 'certain', 6)
     """
     net = architecture(spec)
     if method not in get_args(Method):
@@ -127,18 +146,35 @@ def dimension(
         memory=memory,
         progress=progress,
     )
-    found = finding_of(proof, seed, balls=method == "balls")
-    if method == "auto" and found.value is None and (known := _by_theorem(net)) is not None:
-        return replace(known, symmetries=found.symmetries or known.symmetries, seed=seed)
-    return found
+    if method == "auto" and not proof.met and (known := _by_theorem(net)) is not None:
+        return replace(known, symmetries=proof.symmetries or known.symmetries, seed=seed)
+    if method in ("auto", "random"):
+        return settled(proof, seed, progress, always=method == "random")
+    return finding_of(proof, seed, balls=method == "balls")
 
 
-def finding_of(proof: Proof, seed: int = 0, *, balls: bool = False) -> Finding:
+def settled(
+    proof: Proof, seed: int = 0, progress: Progress = quiet, *, always: bool = False
+) -> Finding:
+    """The finding of a proof; if its bounds do not meet, with the rank at random points.
+
+    That of a large network is left out, unless it is asked for `always`.
+    """
+    sample = None
+    if not proof.met and (always or proof.spec.parameters <= _LARGEST_SAMPLED):
+        with threads_for(proof.spec.parameters):
+            sample = sampled(proof.spec, proof.lower.value, proof.minor.rows, seed, progress)
+    return finding_of(proof, seed, sample=sample)
+
+
+def finding_of(
+    proof: Proof, seed: int = 0, *, balls: bool = False, sample: Sample | None = None
+) -> Finding:
     """The finding of a proof: its bounds, the symmetries, and the reason if bounds do not meet."""
     notes = []
     if balls and not proof.lower.value and proof.upper.value:
         notes.append("ball arithmetic could not show that the minor is nonzero; try another --seed")
-    elif proof.lower.value < proof.upper.value:
+    elif not proof.met and sample is None:
         gap = proof.upper.value - proof.lower.value
         some = "1 dimension" if gap == 1 else f"{gap} dimensions"
         notes.append(
@@ -158,11 +194,11 @@ def finding_of(proof: Proof, seed: int = 0, *, balls: bool = False) -> Finding:
         proof.spec,
         proof.lower,
         proof.upper,
-        symmetries=() if proof.symmetry is None else proof.symmetry.symmetries,
+        symmetries=proof.symmetries,
         notes=tuple(notes),
         seed=seed,
     )
-    return with_defect(replace(found, regions=regions))
+    return with_defect(replace(found, regions=regions).with_sample(sample))
 
 
 def too_large(spec: Architecture) -> bool:

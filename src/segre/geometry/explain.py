@@ -147,10 +147,10 @@ def of_transformer(
 
 def _said(found: Finding) -> tuple[str, ...]:
     """The dimension in words, and why it is no larger."""
-    if found.value is None:
+    if found.number is None:
         known = f"the dimension is between {found.lower:,} and {found.upper:,}"
     else:
-        known = f"the dimension is {found.value:,}, {found.proof()}"
+        known = f"the dimension is {found.number:,}, {found.proof()}"
     assert found.upper_evidence is not None
     return (f"{known}; upper bound: {found.upper_evidence.statement}", *found.notes)
 
@@ -160,7 +160,7 @@ def _stack(net: Network, name: str, seed: int, memory: int, progress: Progress) 
     """Symmetries are counted at a random point, with every choice and without it."""
     if net.plain:
         return symmetry_table(net, seed, memory=memory, progress=progress)
-    found = dimension(net, "exact", seed, memory=memory, progress=progress)
+    found = dimension(net, "random", seed, memory=memory, progress=progress)
     here, choices = _pieces(found), []
     for choice, instead, other in stack_choices(net):
         try:

@@ -14,6 +14,8 @@ _LONG = 100_000  # from here on thousands are marked
 COLOURS = {
     "proved by computation": "green",
     "proved by theorem": "cyan",
+    "certain": "cyan",
+    "likely": "yellow",
     "bounded": "yellow",
     "estimated": "red",
 }
@@ -38,6 +40,11 @@ def print_finding(found: Finding) -> None:
     ):
         if bound is not None and evidence is not None:
             lines.append((name, number(bound), evidence.statement))
+    if found.sample is not None:
+        lines.append(("random points", number(found.sample.points), found.sample.how))
+        lines.append(
+            ("redundant", number(found.redundant or 0), f"parameters; {unexplained(found)}")
+        )
     lines += _hypothesis_lines(found)
     if found.redundancy is not None:
         lines += _redundancy_lines(found, number)
@@ -72,7 +79,8 @@ def _redundancy_lines(found: Finding, number: Callable[[int], str]) -> Lines:
     assert redundancy is not None
     share = f"{redundancy['total'] / found.parameters:.3%}".replace("%", " %")
     words = f"parameters ({share}) can change without changing the function:"
-    lines: Lines = [("redundant", number(redundancy["total"]), words)]
+    name = "redundant" if found.sample is None else "symmetries"
+    lines: Lines = [(name, number(redundancy["total"]), words)]
     alike = gathered(found)
     for group in GROUPS:
         own = [line for line in alike if line.group == group]
@@ -136,10 +144,18 @@ def print_findings(several: Findings) -> None:
         console.print(said, soft_wrap=True)
 
 
+def unexplained(found: Finding) -> str:
+    """How many redundant parameters no known symmetry explains; empty if that is not known."""
+    few = found.unexplained
+    if not few:
+        return ""
+    return f"{few:,} of them {'is' if few == 1 else 'are'} explained by no known symmetry"
+
+
 def value_in_words(found: Finding, number: Callable[[int], str]) -> str:
     """The dimension as far as it is known; a bound is labelled as a bound."""
-    if found.value is not None:
-        return number(found.value)
+    if found.number is not None:
+        return number(found.number)
     if found.lower is not None and found.upper is not None:
         return f"{number(found.lower)}..{number(found.upper)}"
     for words, bound in (
@@ -154,7 +170,7 @@ def value_in_words(found: Finding, number: Callable[[int], str]) -> str:
 
 def known_by(found: Finding) -> str:
     """The evidence for the bounds, in two words."""
-    if found.value is not None:
+    if found.number is not None:
         return found.proof(full=False)
     if found.lower_evidence is None and found.upper_evidence is not None:
         return "symmetries counted"
@@ -175,7 +191,7 @@ def weakest(several: Iterable[Finding]) -> Status:
 
 def status_in_words(found: Finding) -> str:
     """How surely it is known."""
-    if found.value is not None:
+    if found.number is not None:
         return found.proof()
     words = {
         "lower-bound": "between two bounds, both proved by computation",

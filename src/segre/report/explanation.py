@@ -12,6 +12,7 @@ from segre.finding import GROUPS
 from segre.geometry.choice import Choice
 from segre.geometry.explain import Explanation
 from segre.report.console import plain_console
+from segre.report.dimensions import unexplained
 from segre.report.text import printed
 from segre.values import listed
 
@@ -51,9 +52,11 @@ def print_explanation(found: Explanation) -> None:
             places = "" if one.times == 1 else f", at each of {one.times:,} places"
             console.print(f"  {one.group}: {one.what}{places}", soft_wrap=True)
     print_choices(console, found.choices)
-    if finding.value is not None:
+    if finding.number is not None:
         console.print()
-        _paragraph(console, f"The dimension is {finding.value:,}, {finding.proof()}.")
+        _paragraph(console, f"The dimension is {finding.number:,}, {finding.proof()}.")
+    if said := unexplained(finding):
+        _paragraph(console, f"{said[0].upper()}{said[1:]}.")
     for note in finding.notes:
         console.print()
         _paragraph(console, note)

@@ -26,7 +26,7 @@ from segre.sweep.expression import Expression
 from segre.sweep.names import AT_ONCE, NUMBERED, RESULTS, Sort, sort_of
 from segre.values import LARGEST, flag, quote, read_file, whole
 
-COMPUTE = ("closed-form", "exact", "symmetries", "theorem")
+COMPUTE = ("closed-form", "exact", "random", "symmetries", "theorem")
 SPECS = 1_000_000  # to enumerate or to draw
 RANGE = 10_000  # values of one field
 LAYERS = 100
@@ -245,6 +245,8 @@ def _compute(value: Any) -> tuple[str, ...]:
             raise SweepError(f"compute: {quote(str(item))} is not allowed; allowed: {COMPUTE}")
     if not values:
         raise SweepError(f"compute is empty; allowed: {COMPUTE}")
+    if "random" in values and "exact" not in values:
+        raise SweepError("compute: random needs exact, whose bounds it settles; add 'exact'")
     return tuple(item for item in COMPUTE if item in values)
 
 

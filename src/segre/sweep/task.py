@@ -2,7 +2,8 @@
 
 Tasks and results are plain data, so that they go through pipes and over networks as they are.
 The dimension is never taken from the closed form or from a theorem: bounds come from the rank and
-the symmetries. Of polynomial networks the closed form is itself a proved upper bound, and is used.
+the symmetries, and with `random` also from random points: then it is certain or likely, and not
+called proved. Of polynomial networks the closed form is itself a proved upper bound, and is used.
 """
 
 from __future__ import annotations
@@ -57,19 +58,21 @@ def timed_out(limit: float) -> Result:
 
 def _compute(spec: Architecture, task: Task) -> Result:
     from segre.geometry.closed_form import predicted
-    from segre.geometry.dimension import prove
+    from segre.geometry.dimension import prove, settled
 
     compute, seed = task["compute"], task["seed"]
     lower: Bound | None = None
     upper: Bound | None = None
     evidence: dict[str, dict[str, Any]] = {}
-    formula = None
+    formula = sample = None
     if "closed-form" in compute:
         formula = predicted(spec)
     if "exact" in compute:
         proof = prove(spec, seed, formula=isinstance(spec, Polynomial), memory=task["memory"])
         lower = proof.lower
         upper = proof.upper
+        if "random" in compute:
+            sample = settled(proof, seed, always=True).sample
     elif "symmetries" in compute:
         upper = _symmetry_bound(spec, seed)
     if "theorem" in compute and (applied := apply(spec)) is not None:
@@ -83,6 +86,8 @@ def _compute(spec: Architecture, task: Task) -> Result:
             evidence[name] = {"kind": bound.evidence.kind, "statement": bound.evidence.statement}
     meet = lower is not None and upper is not None and lower.value == upper.value
     status = "proved" if meet else "lower-bound" if lower else "upper-bound" if upper else "formula"
+    if sample is not None:
+        status, evidence["random"] = sample.status, sample.document()
     return {
         "lower": None if lower is None else lower.value,
         "upper": None if upper is None else upper.value,

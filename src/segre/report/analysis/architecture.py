@@ -129,6 +129,7 @@ def _picture(part: Part, symmetries: list[dict[str, Any]]) -> Figure:
     redundant = sum(pieces.values())
     parameters: int = part.data["parameters"]
     known = {"bounded": ", at most", "estimated": ", about"}.get(part.status, "")
+    known = f", {part.status}" if part.status in ("certain", "likely") else known
     upper: int = part.data["upper"]
     whole = {f"functional dimension{known}": upper, "symmetries": redundant}
     if parameters - upper > redundant:

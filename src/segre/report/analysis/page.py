@@ -97,8 +97,8 @@ def _finding_tile(part: Part) -> Iterator[Tile]:
 def _size_tiles(part: Part) -> Iterator[Tile]:
     data = part.data
     assert data is not None
-    proved = data["dimension"] is not None
-    if proved:
+    known = data["dimension"] is not None
+    if known:
         value, remark = f"{data['dimension']:,}", "independent directions of the function"
     elif data["upper"] is None:
         value, remark = f"\u2248 {data['estimate']:,}", "a count by formulas, not a bound"
@@ -110,8 +110,9 @@ def _size_tiles(part: Part) -> Iterator[Tile]:
             "between bounds proved by computation",
         )
     yield Tile("Functional dimension", value, part.label, remark)
-    least = "" if proved else "\u2248 " if data["upper"] is None else "\u2265 "
-    redundant = data["parameters"] - (data["estimate"] if data["upper"] is None else data["upper"])
+    least = "" if known else "\u2248 " if data["upper"] is None else "\u2265 "
+    left = data["estimate"] if data["upper"] is None else data["upper"]
+    redundant = data["parameters"] - (data["dimension"] if known else left)
     share = percent(redundant, data["parameters"], 3)
     remark = f"{share} of all; they do not change the function"
     yield Tile("Redundant parameters", f"{least}{redundant:,}", part.label, remark)

@@ -16,6 +16,8 @@ _COLOURS = {
     "proved by computation": "bold green",
     "proved by theorem": "bold cyan",
     "exact": "bold blue",
+    "certain": "bold cyan",
+    "likely": "bold yellow",
     "bounded": "bold yellow",
     "measured": "magenta",
     "estimated": "yellow",

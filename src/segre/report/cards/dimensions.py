@@ -37,7 +37,7 @@ def _tiles(found: Finding) -> Iterator[Tile]:
     yield Tile("functional dimension", value, status, remark)
     yield Tile("parameters", f"{found.parameters:,}", "exact")
     if (redundant := found.redundant) is not None:
-        least = "" if found.value is not None else "at least "
+        least = "" if found.number is not None else "at least "
         least = "about " if found.upper is None else least
         share = f"{percent(redundant, found.parameters, 3)} of all"
         yield Tile("redundant parameters", f"{least}{redundant:,}", status, share)
@@ -53,6 +53,9 @@ def _blocks(found: Finding) -> Iterator[Block]:
         )
         if bound is not None and evidence is not None
     ]
+    if found.sample is not None:
+        rows.append(("random points", found.sample.points, found.sample.how))
+        rows.append(("unexplained", found.unexplained, "redundant, but by no known symmetry"))
     yield Facts(tuple(rows))
     if found.theorem is not None:
         yield hypotheses_table(found.theorem)
@@ -112,7 +115,7 @@ def _row(name: str, found: Finding) -> tuple[Cell, ...]:
     total = redundancy["total"]
     pieces = (redundancy["pieces"][group] for group in GROUPS)
     share = 100 * total / found.parameters
-    return (name, found.parameters, *pieces, total, share, found.value, known_by(found))
+    return (name, found.parameters, *pieces, total, share, found.number, known_by(found))
 
 
 @carded.register

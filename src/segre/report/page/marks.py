@@ -18,6 +18,15 @@ MARKS = {
         '<path fill="currentColor" fill-rule="evenodd" d="M8 .4 15.6 8 8 15.6.4 8zM4.8 '
         '5.9v1.5h6.4V5.9zm0 2.9v1.5h6.4V8.8z"/>'
     ),
+    "certain": Markup(
+        '<circle cx="8" cy="8" r="6.3" fill="none" stroke="currentColor" stroke-width="1.5"/>'
+        '<path d="M4.4 8.2 7 10.8l4.7-5.4" fill="none" stroke="currentColor" stroke-width="1.8"/>'
+    ),
+    "likely": Markup(
+        '<circle cx="8" cy="8" r="6.3" fill="none" stroke="currentColor" stroke-width="1.5" '
+        'stroke-dasharray="2.6 2.35"/><path d="M4.4 8.2 7 10.8l4.7-5.4" fill="none" '
+        'stroke="currentColor" stroke-width="1.8"/>'
+    ),
     "bounded": Markup(
         '<path fill="currentColor" d="M8 1a7 7 0 0 0 0 14z"/><circle cx="8" cy="8" r="6.3" '
         'fill="none" stroke="currentColor" stroke-width="1.5"/>'

@@ -27,6 +27,9 @@ MEANINGS: dict[Status, str] = {
     "proved by theorem": "by a theorem of segre's own, whose proof in docs/theorems.md has to be "
     "trusted; its hypotheses were checked",
     "exact": "computed by formulas or integer arithmetic, nothing rounded",
+    "certain": "all of many random points have this rank; the chance that they all missed a larger "
+    "one is below 2^-60",
+    "likely": "all of many random points have this rank; no bound on the error is known",
     "bounded": "a bound on one side, or two that do not meet; the part says how each is known",
     "measured": "floating-point numbers from these weights or this run",
     "estimated": "a guess from samples or a smaller model; proves nothing",
