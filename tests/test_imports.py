@@ -25,6 +25,7 @@ ORDER = [
     {"network"},
     {"weights"},
     {"sequence"},
+    {"symmetry"},
     {"geometry"},
     {"optimum"},
     {"certificate"},

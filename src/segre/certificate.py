@@ -25,7 +25,6 @@ from segre.geometry.at_any_size import why_no_theorem
 from segre.geometry.balls import BallMinor
 from segre.geometry.closed_form import ambient
 from segre.geometry.dimension import Proof, prove, too_large
-from segre.geometry.gauge.stack_mixing import FACTORED
 from segre.geometry.independence import witness_rows
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.point import Point
@@ -35,6 +34,7 @@ from segre.models import Source, architecture
 from segre.polynomial.bounds import bound
 from segre.polynomial.spec import Polynomial
 from segre.spec import Network
+from segre.symmetry.stack_mixing import FACTORED
 from segre.theorems import Application, apply
 from segre.values import quote
 

@@ -12,12 +12,12 @@ from segre.fields.rational import Rational
 from segre.geometry import flow
 from segre.geometry.conserved import Conserved, conserved_quantities
 from segre.geometry.flow import drift, gradient_descent, gradient_flow, loss_and_gradient
-from segre.geometry.gauge.all import generators
 from segre.geometry.point import Point
 from segre.geometry.rank import symmetry_rank
 from segre.geometry.symmetry_table import gradients, symmetry_table
 from segre.network import forward, jacobian, layer_starts, unflatten
 from segre.spec import Network
+from segre.symmetry.all import generators
 from segre.weights import Weights
 from support.architectures import networks
 

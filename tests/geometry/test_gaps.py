@@ -14,7 +14,6 @@ from segre.certificate import checksum
 from segre.errors import SpecError, UnluckyError
 from segre.fields.profile import new_rows
 from segre.geometry.estimate import spectrum
-from segre.geometry.gauge.all import generators, pieces
 from segre.geometry.point import Point
 from segre.geometry.rank import SymmetryRank, symmetry_rank
 from segre.models import architecture
@@ -30,6 +29,7 @@ from segre.referee.transformers.unused import unused
 from segre.referee.transformers.weights import Layout
 from segre.referee.transformers.words import words
 from segre.spec import Network
+from segre.symmetry.all import generators, pieces
 from segre.transformer.spec import Transformer
 
 MOST = 160  # parameters

@@ -12,13 +12,13 @@ from segre.fields.ball import Ball
 from segre.fields.formal import Formal
 from segre.geometry.alive import can_die, points_to_try
 from segre.geometry.dimension import dimension
-from segre.geometry.gauge.all import pieces
-from segre.geometry.gauge.piece import ModularWeights
 from segre.geometry.grown import bordered
 from segre.geometry.independence import only_in_balls
 from segre.geometry.point import Point
 from segre.models import architecture
 from segre.referee import verify
+from segre.symmetry.all import pieces
+from segre.symmetry.piece import ModularWeights
 from segre.transformer.choices import PIECEWISE
 from segre.transformer.spec import Transformer
 

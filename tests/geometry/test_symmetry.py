@@ -9,13 +9,13 @@ import segre.geometry.rank as geometry_rank
 from segre.errors import UnluckyError
 from segre.fields import Echelon, Real
 from segre.geometry.dimension import prove
-from segre.geometry.gauge import stack
-from segre.geometry.gauge.all import generators
 from segre.geometry.point import Point
 from segre.geometry.rank import symmetry_rank
-from segre.geometry.reach import parallel_tokens, reached, silent
 from segre.network import forward, layer_starts, slots
 from segre.spec import Network
+from segre.symmetry import stack
+from segre.symmetry.all import generators
+from segre.symmetry.reach import parallel_tokens, reached, silent
 from support.architectures import networks
 
 

@@ -13,7 +13,6 @@ from segre.fields.draw import Stream
 from segre.geometry.balls import ball_minor
 from segre.geometry.dimension import prove
 from segre.geometry.explain import explain
-from segre.geometry.gauge.all import pieces
 from segre.geometry.independence import only_in_balls, witness
 from segre.geometry.point import Point, drawn_inputs
 from segre.geometry.rank import symmetry_rank
@@ -21,6 +20,7 @@ from segre.geometry.redundancy import formulas
 from segre.geometry.salts import Roots, find_salts
 from segre.models import PRESETS, architecture
 from segre.models.instances import PROVED, small_instance
+from segre.symmetry.all import pieces
 from segre.symmetry.finite import discrete_symmetries
 from segre.transformer.spec import Transformer
 from support.architectures import (

@@ -1,6 +1,6 @@
 """What are the symmetries of attention called?
 
-Generators (geometry/gauge) and formulas (stack/fiber) count the same symmetries. Both take the
+Generators (symmetry/) and formulas (stack/fiber) count the same symmetries. Both take the
 names from here.
 """
 

@@ -15,7 +15,7 @@ from segre.checkpoint.planes import keys, queries, set_still, still, turned, tur
 from segre.checkpoint.sizes import row_blocks
 from segre.checkpoint.units import SHARED, UNITS, ordered
 from segre.fields.interface import Array
-from segre.geometry.gauge.wiring import stream_readers, stream_writers
+from segre.symmetry.wiring import stream_readers, stream_writers
 from segre.transformer.spec import Transformer
 
 Freedom = Literal["none", "order and sign", "order and signs", "orthogonal"]

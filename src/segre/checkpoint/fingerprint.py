@@ -26,7 +26,7 @@ from segre.checkpoint.reduce import Reduced, reduced
 from segre.checkpoint.rounding import Differences, Rounded, Touched
 from segre.checkpoint.units import SHARED, kinds
 from segre.fields.interface import Array
-from segre.geometry.gauge.wiring import stream_readers
+from segre.symmetry.wiring import stream_readers
 from segre.transformer.spec import Transformer
 
 NAMED = (*WORDS, "W_U")  # whose members have names, so that their order counts

@@ -15,7 +15,7 @@ from segre.checkpoint.frame import weights
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.planes import first_of_pair, keys, paired, queries
 from segre.fields.interface import Array
-from segre.geometry.gauge.wiring import writer_bias, writers
+from segre.symmetry.wiring import writer_bias, writers
 from segre.transformer.spec import Transformer
 
 Flips = dict[str, Array]  # by norm, a sign for each of its gains

@@ -32,7 +32,7 @@ from segre.checkpoint.planes import free_planes, keys, met_keys, planes, queries
 from segre.checkpoint.sizes import apart, inner
 from segre.fields.interface import Array
 from segre.fields.threads import threads_for
-from segre.geometry.gauge.wiring import stream_readers, stream_writers
+from segre.symmetry.wiring import stream_readers, stream_writers
 from segre.transformer.spec import Transformer
 
 OPEN = 1e-9  # singular values below this fraction of the largest determine nothing

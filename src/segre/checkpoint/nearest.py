@@ -22,7 +22,7 @@ from segre.checkpoint.reduce import GaugeChoice, Reduced
 from segre.checkpoint.sublayers import SUBLAYERS
 from segre.checkpoint.units import SHARED, UNITS, biased, scale_units, signed, unit_norms
 from segre.fields.interface import Array
-from segre.geometry.gauge.wiring import readers
+from segre.symmetry.wiring import readers
 from segre.transformer.spec import Transformer
 
 _KEPT = 0.05  # a reader agrees when its distance is below this part of the largest one's

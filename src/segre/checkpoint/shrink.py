@@ -24,7 +24,7 @@ from segre.checkpoint.planes import free_key_biases, met_keys, queries, set_stil
 from segre.checkpoint.sublayers import free_mean, sublayer_kinds, written
 from segre.checkpoint.tables import TABLES, shifted_positions
 from segre.fields.interface import Array
-from segre.geometry.gauge.wiring import norm_before, readers
+from segre.symmetry.wiring import norm_before, readers
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import CONSTANTS, parts
 

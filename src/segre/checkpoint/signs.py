@@ -23,7 +23,7 @@ from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model
 from segre.checkpoint.narrow import joint
 from segre.fields.interface import Array
-from segre.geometry.gauge.wiring import readers, writer_bias, writers
+from segre.symmetry.wiring import readers, writer_bias, writers
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import part_shapes, parts
 

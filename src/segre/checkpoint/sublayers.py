@@ -25,7 +25,7 @@ from segre.checkpoint.norm_gauge import (
 )
 from segre.checkpoint.planes import free_key_biases, still, turning
 from segre.fields.interface import Array
-from segre.geometry.gauge.wiring import End, Reader, readers, writer_bias, writers
+from segre.symmetry.wiring import End, Reader, readers, writer_bias, writers
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import parts
 

@@ -16,12 +16,11 @@ from segre.explore.designs import Design, design
 from segre.explore.stacks import choices_of_stack, known_of_stack
 from segre.finding import GROUPS, Finding
 from segre.geometry.choice import Choice
-from segre.geometry.discrete import discrete_of_stack
 from segre.geometry.explain import of_transformer
 from segre.geometry.redundancy import formulas
 from segre.report.dimensions import value_in_words
 from segre.sequence.cost import costs_of
-from segre.symmetry.finite import Discrete
+from segre.symmetry.finite import Discrete, discrete_of_stack
 from segre.theorems import apply
 from segre.transformer.spec import Transformer
 

@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 
 from segre.fields.interface import Array, Field
-from segre.geometry.gauge.stack import place
-from segre.geometry.reach import parallel_tokens, silent
 from segre.network import LayerWeights
 from segre.polynomial.spec import Polynomial
 from segre.spec import Network
+from segre.symmetry.reach import parallel_tokens, silent
+from segre.symmetry.stack import place
 from segre.weights import Weights
 
 

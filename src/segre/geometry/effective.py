@@ -18,9 +18,9 @@ import numpy as np
 
 from segre.fields.interface import Array
 from segre.geometry.coefficients import coefficient_tensor, scale_place
-from segre.geometry.reach import parallel_tokens, silent
 from segre.network import LayerWeights
 from segre.spec import Network
+from segre.symmetry.reach import parallel_tokens, silent
 from segre.weights import Weights
 
 

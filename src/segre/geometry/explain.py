@@ -18,7 +18,6 @@ from segre.finding import GROUPS, Finding, Status
 from segre.geometry.at_any_size import at_any_size
 from segre.geometry.choice import Choice
 from segre.geometry.dimension import dimension
-from segre.geometry.discrete import discrete_of_stack
 from segre.geometry.memory import DEFAULT_LIMIT, bytes_for_symmetries, require_memory
 from segre.geometry.point import Point
 from segre.geometry.progress import Progress, quiet
@@ -30,7 +29,7 @@ from segre.models import Source, architecture, called
 from segre.polynomial.spec import Polynomial
 from segre.shown import Tabular
 from segre.spec import Network
-from segre.symmetry.finite import Discrete, discrete_symmetries
+from segre.symmetry.finite import Discrete, discrete_of_stack, discrete_symmetries
 from segre.transformer.choices import Output
 from segre.transformer.spec import Transformer
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from segre.architectures import Architecture
-from segre.geometry.reach import parallel_tokens
 from segre.spec import Network
+from segre.symmetry.reach import parallel_tokens
 from segre.transformer.spec import Transformer
 
 # In this order, by how often designs with them stay open: `python -m bench.gaps` counts them.

@@ -29,10 +29,10 @@ from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.fields.rank import Echelon
 from segre.geometry.point import drawn_inputs
-from segre.geometry.reach import reached
 from segre.geometry.salts import Roots, SaltedInputs, Salts, find_salts
 from segre.network import forward, named_tensors, stages, with_head_axes
 from segre.spec import Network
+from segre.symmetry.reach import reached
 from segre.transformer.choices import PIECEWISE
 from segre.transformer.rotary import frequencies
 from segre.transformer.spec import Transformer

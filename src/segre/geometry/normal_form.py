@@ -17,11 +17,11 @@ from segre.fields.interface import Array
 from segre.fields.linear import Floats, LinearAlgebra, Rationals
 from segre.fields.rational import Rational
 from segre.geometry.effective import Effective, effective
-from segre.geometry.reach import silent
 from segre.geometry.strata import factor
 from segre.network import LayerWeights
 from segre.shown import Brief
 from segre.spec import Network
+from segre.symmetry.reach import silent
 from segre.weights import Weights, common_kind
 
 TOLERANCE = 1e-8

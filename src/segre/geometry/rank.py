@@ -14,12 +14,12 @@ from segre.fields.interface import Array
 from segre.fields.profile import new_rows
 from segre.fields.rank import Echelon
 from segre.finding import Bound, Evidence, Symmetry
-from segre.geometry.gauge.all import generators, pieces
-from segre.geometry.gauge.piece import ModularWeights, Piece
 from segre.geometry.independence import only_in_balls
 from segre.geometry.memory import inputs_at_once
 from segre.geometry.point import FEW_PARAMETERS, Point
 from segre.geometry.progress import Progress, quiet
+from segre.symmetry.all import generators, pieces
+from segre.symmetry.piece import ModularWeights, Piece
 
 _PATIENCE = 4
 _ROWS_AT_ONCE = 256

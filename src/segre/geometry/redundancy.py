@@ -1,6 +1,6 @@
 """How many parameters of a transformer of any size are redundant, by formulas, at once.
 
-Every piece of the symmetries (geometry/gauge) knows its dimension as a formula in the sizes. The
+Every piece of the symmetries (symmetry/) knows its dimension as a formula in the sizes. The
 same pieces, as generators, are proved to be all on small architectures; here they are counted.
 """
 
@@ -14,11 +14,11 @@ from functools import cache, lru_cache
 from segre.architectures import Architecture
 from segre.errors import SpecError, UnluckyError, UnsupportedError
 from segre.finding import Bound, Evidence, Finding, Symmetry
-from segre.geometry.gauge.all import pieces
 from segre.geometry.point import Point
 from segre.geometry.rank import symmetry_rank
 from segre.models import architecture
 from segre.models.instances import PROVED, small_instance
+from segre.symmetry.all import pieces
 from segre.symmetry.unreached import filled_by_embeddings
 from segre.transformer.choices import Output
 from segre.transformer.spec import Transformer

@@ -15,7 +15,6 @@ from segre.fields.rank import Echelon
 from segre.finding import Status, Unbounded
 from segre.geometry.choice import Choice, choices_undone
 from segre.geometry.conserved import Conserved, conserved_quantities
-from segre.geometry.gauge.all import Generators, generators
 from segre.geometry.memory import DEFAULT_LIMIT, bytes_for_symmetries, require_memory
 from segre.geometry.point import Point
 from segre.geometry.progress import Progress, quiet
@@ -24,6 +23,7 @@ from segre.models import Source, architecture
 from segre.polynomial.spec import Polynomial
 from segre.shown import Tabular
 from segre.spec import Network
+from segre.symmetry.all import Generators, generators
 from segre.values import quote
 
 _POINTS = 8

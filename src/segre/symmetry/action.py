@@ -12,10 +12,10 @@ from functools import lru_cache
 import numpy as np
 
 from segre.fields.interface import Array
-from segre.geometry.gauge.piece import Piece
 from segre.symmetry.basis import Basis, Scale
 from segre.symmetry.constants import Constants, Entries, Several, Slack
 from segre.symmetry.finite import Order, finite
+from segre.symmetry.piece import Piece
 from segre.symmetry.space import FloatWeights, Tensor
 from segre.symmetry.transformers import transformer_pieces
 from segre.transformer.spec import Transformer

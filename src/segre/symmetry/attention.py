@@ -6,8 +6,13 @@ from collections.abc import Iterator
 
 from segre.attention.symmetries import SCALE, query_key, value_output
 from segre.fields.interface import Array
-from segre.geometry.gauge.piece import ModularWeights, Piece
-from segre.geometry.gauge.wiring import (
+from segre.symmetry.basis import Basis, Scale
+from segre.symmetry.constants import Constants, Several
+from segre.symmetry.norms import gained
+from segre.symmetry.piece import ModularWeights, Piece
+from segre.symmetry.reach import annihilator
+from segre.symmetry.space import Bias, Port, Tensor, reader, writer
+from segre.symmetry.wiring import (
     End,
     Norm,
     has,
@@ -17,11 +22,6 @@ from segre.geometry.gauge.wiring import (
     producers_of,
     where,
 )
-from segre.geometry.reach import annihilator
-from segre.symmetry.basis import Basis, Scale
-from segre.symmetry.constants import Constants, Several
-from segre.symmetry.norms import gained
-from segre.symmetry.space import Bias, Port, Tensor, reader, writer
 from segre.transformer.spec import Transformer
 
 

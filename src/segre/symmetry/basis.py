@@ -8,8 +8,8 @@ from math import prod
 import numpy as np
 
 from segre.fields.interface import Array
-from segre.geometry.gauge.piece import ModularWeights
 from segre.symmetry.groups import DIAGONAL, Group, algebra, factors, random_element
+from segre.symmetry.piece import ModularWeights
 from segre.symmetry.space import FloatWeights, Port, Tensor, rotary_planes
 
 

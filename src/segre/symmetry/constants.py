@@ -9,8 +9,7 @@ from math import prod
 import numpy as np
 
 from segre.fields.interface import Array
-from segre.geometry.gauge.piece import ModularWeights
-from segre.geometry.gauge.wiring import Norm
+from segre.symmetry.piece import ModularWeights
 from segre.symmetry.space import (
     Bias,
     FloatWeights,
@@ -21,6 +20,7 @@ from segre.symmetry.space import (
     inverse_gain,
     tensors_of,
 )
+from segre.symmetry.wiring import Norm
 
 
 @dataclass(frozen=True)

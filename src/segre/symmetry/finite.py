@@ -1,7 +1,8 @@
-"""The finite symmetries of a transformer: orders of what is alike, and signs."""
+"""Finite symmetries: orders of what is alike, and signs."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -9,7 +10,12 @@ from typing import Any, Literal
 import numpy as np
 
 from segre.fields.interface import Array
-from segre.geometry.gauge.wiring import (
+from segre.spec import Network
+from segre.symmetry.groups import random_order
+from segre.symmetry.means import written
+from segre.symmetry.mlp import SCALES, kinds_of_units, unit_ports
+from segre.symmetry.space import FloatWeights, Port, Tensor, reader, rotary_planes, writer
+from segre.symmetry.wiring import (
     Place,
     expert_layer,
     has,
@@ -19,10 +25,6 @@ from segre.geometry.gauge.wiring import (
     readers,
     stream_places,
 )
-from segre.symmetry.groups import random_order
-from segre.symmetry.means import written
-from segre.symmetry.mlp import SCALES, kinds_of_units, unit_ports
-from segre.symmetry.space import FloatWeights, Port, Tensor, reader, rotary_planes, writer
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import CONSTANTS, part_shapes
 
@@ -110,6 +112,26 @@ def discrete_symmetries(spec: Transformer) -> tuple[Discrete, ...]:
         orders = (*before.orders, *one.orders)
         found[key] = Discrete(*key, before.times + one.times, orders)
     return tuple(one for one in found.values() if one.times)
+
+
+def discrete_of_stack(spec: Network) -> tuple[Discrete, ...]:
+    """Permutations of the heads that have the same mechanism, and of features.
+
+    >>> net = Network.parse("mix/d=4,4/a=2/heads=linear*3+softmax/t=3")
+    >>> [(found.group, found.what) for found in discrete_of_stack(net)]
+    [('S_3', 'heads of the same mechanism'), ('S_2', 'features of a head')]
+    """
+    found: Counter[tuple[str, str]] = Counter()
+    for layer in spec.layers:
+        for group in layer.groups:
+            if group.heads > 1:
+                found[f"S_{group.heads}", "heads of the same mechanism"] += 1
+            one = group.mechanism
+            if one.feature != "none" and layer.a > 1:
+                found[f"S_{layer.a}", "features of a head"] += group.heads
+            if one.gate == "element" and layer.dv is not None and layer.dv > 1:
+                found[f"S_{layer.dv}", "gated entries of a head"] += group.heads
+    return tuple(Discrete(group, what, times) for (group, what), times in found.items())
 
 
 def finite(spec: Transformer) -> Iterator[Discrete]:

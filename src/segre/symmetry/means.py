@@ -6,8 +6,13 @@ from collections.abc import Callable, Iterator
 from math import prod
 
 from segre.fields.interface import Array
-from segre.geometry.gauge.piece import Holds, ModularWeights, Piece
-from segre.geometry.gauge.wiring import (
+from segre.symmetry.basis import Basis
+from segre.symmetry.constants import Slack, ones, outside
+from segre.symmetry.norms import port_of, read_norms, title
+from segre.symmetry.piece import Holds, ModularWeights, Piece
+from segre.symmetry.space import Port, inverse_gain, unit_shift, writer
+from segre.symmetry.tables import has_tied_mean, logits_may_shift
+from segre.symmetry.wiring import (
     End,
     Norm,
     Place,
@@ -27,11 +32,6 @@ from segre.geometry.gauge.wiring import (
     writer_bias,
     writers,
 )
-from segre.symmetry.basis import Basis
-from segre.symmetry.constants import Slack, ones, outside
-from segre.symmetry.norms import port_of, read_norms, title
-from segre.symmetry.space import Port, inverse_gain, unit_shift, writer
-from segre.symmetry.tables import has_tied_mean, logits_may_shift
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import part_shapes
 

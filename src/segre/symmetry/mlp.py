@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
-from segre.geometry.gauge.piece import Piece
-from segre.geometry.gauge.wiring import expert_layer, has, where
 from segre.symmetry.basis import Basis
 from segre.symmetry.constants import Several, Slack, ones
+from segre.symmetry.piece import Piece
 from segre.symmetry.space import Port, reader, writer
+from segre.symmetry.wiring import expert_layer, has, where
 from segre.transformer.spec import Transformer
 
 # By kind of MLP: which maps a unit's scale may go into, and the degree in which it comes out.

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from segre.geometry.gauge.piece import Piece
-from segre.geometry.gauge.wiring import (
+from segre.symmetry.basis import Basis
+from segre.symmetry.constants import Constants
+from segre.symmetry.piece import Piece
+from segre.symmetry.space import Bias, Port, Tensor, reader, writer
+from segre.symmetry.wiring import (
     Norm,
     Reader,
     has,
@@ -18,9 +21,6 @@ from segre.geometry.gauge.wiring import (
     readers,
     where,
 )
-from segre.symmetry.basis import Basis
-from segre.symmetry.constants import Constants
-from segre.symmetry.space import Bias, Port, Tensor, reader, writer
 from segre.transformer.spec import Transformer
 
 _TITLES = {

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from segre.fields.interface import Array
-from segre.geometry.gauge.piece import ModularWeights, Piece
-from segre.geometry.gauge.wiring import layer_scale, norm_before, readers, sublayers
-from segre.geometry.reach import annihilator
+from segre.symmetry.piece import ModularWeights, Piece
+from segre.symmetry.reach import annihilator
 from segre.symmetry.unreached import patch_columns
+from segre.symmetry.wiring import layer_scale, norm_before, readers, sublayers
 from segre.transformer.spec import Transformer
 
 

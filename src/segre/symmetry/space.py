@@ -20,9 +20,9 @@ import numpy as np
 
 from segre.fields.interface import Array
 from segre.fields.real import Real
-from segre.geometry.gauge.piece import ModularWeights
-from segre.geometry.gauge.wiring import Norm
 from segre.symmetry.groups import Planes
+from segre.symmetry.piece import ModularWeights
+from segre.symmetry.wiring import Norm
 from segre.transformer.layers import plane_dimensions
 from segre.transformer.spec import Transformer
 

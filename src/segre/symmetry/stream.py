@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from segre.geometry.gauge.piece import Holds, Piece
-from segre.geometry.gauge.wiring import (
+from segre.symmetry.basis import Basis, Scale
+from segre.symmetry.constants import Constants
+from segre.symmetry.means import written
+from segre.symmetry.norms import port_of
+from segre.symmetry.piece import Holds, Piece
+from segre.symmetry.space import Bias, Port, Tensor, reader, writer
+from segre.symmetry.tables import logits_may_shift
+from segre.symmetry.wiring import (
     End,
     Norm,
     Place,
@@ -24,12 +30,6 @@ from segre.geometry.gauge.wiring import (
     where,
     writer_bias,
 )
-from segre.symmetry.basis import Basis, Scale
-from segre.symmetry.constants import Constants
-from segre.symmetry.means import written
-from segre.symmetry.norms import port_of
-from segre.symmetry.space import Bias, Port, Tensor, reader, writer
-from segre.symmetry.tables import logits_may_shift
 from segre.transformer.spec import Transformer
 
 EMBED, HEAD = ("embed", ""), ("head", "")

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from segre.fields.interface import Array
-from segre.geometry.gauge.piece import Holds, ModularWeights, Piece
-from segre.geometry.gauge.wiring import has, norm_at, norm_before, stream_places
 from segre.symmetry.constants import Constants, Entries, Forms, Slack, ones
+from segre.symmetry.piece import Holds, ModularWeights, Piece
 from segre.symmetry.space import Bias, Weights, inverse_gain, reader, writer
+from segre.symmetry.wiring import has, norm_at, norm_before, stream_places
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import part_shapes
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from segre.geometry.gauge.piece import Piece
-from segre.geometry.gauge.wiring import layer_parts
 from segre.symmetry.attention import head_pieces
 from segre.symmetry.means import mean_pieces
 from segre.symmetry.mlp import unit_pieces
 from segre.symmetry.norms import norm_pieces
 from segre.symmetry.patches import patch_pieces
+from segre.symmetry.piece import Piece
 from segre.symmetry.stream import parallel_pieces, scale_pieces, stream_pieces
 from segre.symmetry.tables import table_pieces
 from segre.symmetry.unreached import unreached_pieces
+from segre.symmetry.wiring import layer_parts
 from segre.symmetry.words import normed_word_pieces
 from segre.transformer.spec import Transformer
 

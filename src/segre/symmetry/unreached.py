@@ -9,8 +9,12 @@ import numpy as np
 
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
-from segre.geometry.gauge.piece import Piece
-from segre.geometry.gauge.wiring import (
+from segre.symmetry.constants import Forms, Several, Slack
+from segre.symmetry.norms import port_of
+from segre.symmetry.piece import Piece
+from segre.symmetry.reach import annihilator
+from segre.symmetry.space import Weights, tensors_of
+from segre.symmetry.wiring import (
     Norm,
     has,
     norm_after,
@@ -19,10 +23,6 @@ from segre.geometry.gauge.wiring import (
     sublayers,
     where,
 )
-from segre.geometry.reach import annihilator
-from segre.symmetry.constants import Forms, Several, Slack
-from segre.symmetry.norms import port_of
-from segre.symmetry.space import Weights, tensors_of
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import part_shapes
 

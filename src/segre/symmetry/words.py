@@ -16,15 +16,15 @@ from fractions import Fraction
 import numpy as np
 
 from segre.fields.interface import Array
-from segre.geometry.gauge.piece import Canvas, ModularWeights, Piece
-from segre.geometry.gauge.wiring import (
+from segre.symmetry.groups import algebra
+from segre.symmetry.piece import Canvas, ModularWeights, Piece
+from segre.symmetry.wiring import (
     norm_before,
     own_sublayers,
     readers,
     sublayers,
     writers,
 )
-from segre.symmetry.groups import algebra
 from segre.transformer.spec import Transformer
 
 _TOKENS, _GAIN, _HEAD = ("embed", "tokens"), ("embed", "norm.gain"), ("head", "")

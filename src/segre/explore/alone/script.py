@@ -12,13 +12,13 @@ from segre.explore.alone.reached import Reached
 from segre.explore.known import by_formulas
 from segre.finding import Finding
 from segre.geometry.explain import Explanation
-from segre.geometry.gauge.all import pieces
 from segre.models import architecture
 from segre.polynomial.spec import Polynomial
 from segre.sequence.cost import Costs
 from segre.shown import Shown
 from segre.slope import Slope
 from segre.spec import Network
+from segre.symmetry.all import pieces
 
 _BUILTIN = r"\$(?:builtin|itertools|math|dataclasses)_\w+"
 _ENTRY = "const byFormulas = (spec, undo) => ($forget(), $told($byFormulas(spec, undo)));\n"

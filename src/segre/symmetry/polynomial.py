@@ -13,9 +13,9 @@ from functools import partial
 import numpy as np
 
 from segre.fields.interface import Array
-from segre.geometry.gauge.piece import ModularWeights, Piece
 from segre.polynomial.spec import Convolution, Dense, Polynomial
 from segre.polynomial.stages import weight_name
+from segre.symmetry.piece import ModularWeights, Piece
 
 
 def polynomial_pieces(spec: Polynomial) -> Iterator[Piece]:

@@ -22,11 +22,11 @@ from segre.attention.symmetries import group_of
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.fields.rank import Echelon
-from segre.geometry.gauge.head_mixing import BilinearHeads, Tangents, inverse
-from segre.geometry.gauge.piece import Canvas, ModularWeights, Piece
-from segre.geometry.reach import HeadPlace, heads_of
 from segre.spec import Network
 from segre.stack.stages import named
+from segre.symmetry.head_mixing import BilinearHeads, Tangents, inverse
+from segre.symmetry.piece import Canvas, ModularWeights, Piece
+from segre.symmetry.reach import HeadPlace, heads_of
 
 Build = Callable[[ModularWeights], Array]
 FACTORED = "mix-factored-heads"  # heads whose value map is a product; no certificate has it

@@ -27,9 +27,23 @@ from segre.attention.symmetries import (
     value_output,
 )
 from segre.fields.interface import Array
-from segre.geometry.gauge.piece import ModularWeights, Piece
-from segre.geometry.gauge.stack_mixing import FACTORED, alike_heads, filled_pieces, mixed_pieces
-from segre.geometry.gauge.stack_scores import (
+from segre.spec import Network
+from segre.stack.stages import named
+from segre.symmetry.passage import Blind
+from segre.symmetry.piece import ModularWeights, Piece
+from segre.symmetry.reach import (
+    HeadPlace,
+    Units,
+    dead,
+    head_at,
+    heads_of,
+    parallel_tokens,
+    reached,
+    read,
+    units_of,
+)
+from segre.symmetry.stack_mixing import FACTORED, alike_heads, filled_pieces, mixed_pieces
+from segre.symmetry.stack_scores import (
     Change,
     Family,
     Head,
@@ -42,20 +56,6 @@ from segre.geometry.gauge.stack_scores import (
     silent_scores,
     turned,
 )
-from segre.geometry.passage import Blind
-from segre.geometry.reach import (
-    HeadPlace,
-    Units,
-    dead,
-    head_at,
-    heads_of,
-    parallel_tokens,
-    reached,
-    read,
-    units_of,
-)
-from segre.spec import Network
-from segre.stack.stages import named
 
 Build = Callable[[ModularWeights], Array]
 _LATE = ("mix-some-heads", "filled", FACTORED)  # those that certificates lack come last

@@ -16,8 +16,8 @@ from segre.errors import UnluckyError
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.fields.rank import Echelon
-from segre.geometry.gauge.stack_scores import Head
 from segre.spec import Network
+from segre.symmetry.stack_scores import Head
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from segre.architectures import Architecture
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.finding import Symmetry
-from segre.geometry.passage import Passage
 from segre.network import tensors
 from segre.spec import Network
+from segre.symmetry.passage import Passage
 from segre.transformer.spec import Transformer
 
 # Of a transformer's redundancy; the pieces of a stack are in no group.

@@ -9,11 +9,11 @@ from functools import singledispatch
 from segre.architectures import Architecture
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
-from segre.geometry.gauge.piece import ModularWeights, Piece
-from segre.geometry.gauge.polynomial import polynomial_pieces
-from segre.geometry.gauge.stack import stack_pieces
 from segre.polynomial.spec import Polynomial
 from segre.spec import Network
+from segre.symmetry.piece import ModularWeights, Piece
+from segre.symmetry.polynomial import polynomial_pieces
+from segre.symmetry.stack import stack_pieces
 from segre.symmetry.transformers import transformer_pieces
 from segre.transformer.spec import Transformer
 

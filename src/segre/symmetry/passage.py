@@ -16,7 +16,9 @@ from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.fields.profile import SMALL, new_rows
 from segre.fields.rank import Echelon
-from segre.geometry.reach import (
+from segre.spec import Network
+from segre.stack.stages import named
+from segre.symmetry.reach import (
     HeadPlace,
     Units,
     heads_of,
@@ -26,8 +28,6 @@ from segre.geometry.reach import (
     reading_maps,
     units_of,
 )
-from segre.spec import Network
-from segre.stack.stages import named
 
 Blind = dict[str, Array]  # by tensor: (count, heads, entries), to be added together
 Tensor = Callable[[str, str], Array]  # by part and name

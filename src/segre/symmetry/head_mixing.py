@@ -15,7 +15,7 @@ from segre.errors import UnluckyError
 from segre.fields.exchange import exchange
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
-from segre.geometry.reach import annihilator
+from segre.symmetry.reach import annihilator
 
 Tangents = tuple[Array, Array, Array]  # of K, Q and V, head by head
 
