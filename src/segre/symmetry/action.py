@@ -27,11 +27,12 @@ Read = Callable[[Tensor], Array]
 
 @lru_cache(maxsize=8)
 def actors(spec: Transformer) -> tuple[Actor, ...]:
-    """All that acts as a group: slack and constants first, then bases and scales, then orders."""
+    """All that acts as a group: gains, slack, constants, other bases and scales, then orders."""
     every = list(_free(transformer_pieces(spec)))
-    out: list[Actor] = [one for one in every if isinstance(one, Slack | Entries)]
+    gains = [one for one in every if isinstance(one, Basis) and one.of_gains]
+    out: list[Actor] = [*gains, *(one for one in every if isinstance(one, Slack | Entries))]
     out += [one for one in every if isinstance(one, Constants)]
-    out += [one for one in every if isinstance(one, Basis | Scale)]
+    out += [one for one in every if isinstance(one, Basis | Scale) and one not in gains]
     return (*out, *(order for one in finite(spec) for order in one.orders))
 
 

@@ -12,6 +12,8 @@ from segre.symmetry.groups import DIAGONAL, Group, algebra, factors, random_elem
 from segre.symmetry.piece import ModularWeights
 from segre.symmetry.space import FloatWeights, Port, Tensor, rotary_planes
 
+TINY = 1e-6  # gains below this fraction of the largest are not divided by
+
 
 @dataclass(frozen=True)
 class Basis:
@@ -48,9 +50,19 @@ class Basis:
         return canvas.rows
 
     def draw(self, rng: np.random.Generator, w: FloatWeights) -> Array:
-        """Matrices, one for each copy."""
+        """Factors or matrices, one for each copy; gains are drawn anew."""
         planes = rotary_planes(w.transformer, self.turning)
-        return random_element(rng, self.group, self.width, self.copies, self.start, planes)
+        drawn = random_element(rng, self.group, self.width, self.copies, self.start, planes)
+        if not self.of_gains:
+            return drawn
+        gain = w(*self.ports[0].tensor).reshape(drawn.shape)
+        sure = np.abs(gain) > TINY * np.abs(gain).max(initial=0.0)
+        return np.asarray(np.where(sure, drawn / np.where(sure, gain, 1.0), drawn))
+
+    @property
+    def of_gains(self) -> bool:
+        """Whether it is the gain of a norm that is free."""
+        return self.group == "torus" and self.ports[0].tensor[1].endswith(".gain")
 
     def act(self, w: FloatWeights, element: Array) -> None:
         """Multiply writers and readers."""
