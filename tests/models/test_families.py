@@ -601,6 +601,8 @@ def llama(**rest: Any) -> dict[str, Any]:
         ({"model_type": "deepseek_v3", "num_experts_per_tok": 300}, "num_experts_per_tok"),
         ({"model_type": "deepseek_v3", "num_key_value_heads": 8}, "num_key_value_heads"),
         ({"model_type": "deepseek_v3", "qk_rope_head_dim": 3}, "qk_rope_head_dim"),
+        ({"model_type": "deepseek_v3", "head_dim": 3}, "head_dim"),
+        ({"model_type": "deepseek_v3", "head_dim": None}, "head_dim"),
         ({"model_type": "deepseek_v3", "first_k_dense_replace": None}, "first_k_dense_replace"),
         (llama(rope_scaling={"rope_type": "longrope"}), "rope_type"),
         (llama(rope_scaling={"type": "linear"}), "factor"),

@@ -28,6 +28,9 @@ def _read(config: Config) -> Values:
         "mlp": config.named("hidden_act", GATES),
         "eps": config.number("rms_norm_eps"),
     }
+    turned = config.given.get("head_dim", out["rotary"]) or d // out["heads"]  # in the library
+    if turned != out["rotary"]:
+        raise SpecError(f"head_dim: allowed: {out['rotary']}, which is qk_rope_head_dim")
     if config.key_value_heads(out["heads"]) != out["heads"]:
         raise SpecError(
             f"num_key_value_heads is not allowed; allowed: num_attention_heads={out['heads']}"
