@@ -21,7 +21,7 @@ from segre.models import architecture
 from segre.referee import verify
 
 STACKS = (
-    "lightning/d=2,2,1/a=1/heads=1,2/t=2",
+    "lightning/d=2,2,1/a=1/heads=2,1/t=2",
     "lightning/d=1,2/a=2/heads=4/t=2",
     "softmax/d=2,1/a=1/heads=2/dv=1/t=2",
     "softmax/d=2,2/a=1/heads=2/t=1",

@@ -100,10 +100,10 @@ def test_the_certificate_is_of_the_spec_itself(spec: str) -> None:
 
 
 def test_bounds_that_do_not_meet_are_not_proved() -> None:
-    found = segre.analyze("lightning/d=2,4/a=2/heads=2/dv=2/t=2", only=["dimension", "proof"])
+    found = segre.analyze("lightning/d=2,4/a=2/heads=3/dv=1/t=2", only=["dimension", "proof"])
     assert found["dimension"].status == "bounded"
-    assert found["dimension"].lead.startswith("The functional dimension is between 20 and 22")
-    assert "20 <= dimension <= 22" in found["proof"].lead
+    assert found["dimension"].lead.startswith("The functional dimension is between 21 and 24")
+    assert "21 <= dimension <= 24" in found["proof"].lead
     assert found["proof"].status == "bounded"
 
 

@@ -21,7 +21,7 @@ from support.architectures import NOT_COUNTED, random_stacks
 SIZES = ("dimension", "redundancy", "proof")
 TILES = ("Functional dimension", "Redundant parameters", "Certificate")
 SMALL = [
-    "lightning/d=2,4/a=2/heads=2/dv=2/t=2",  # its bounds do not meet
+    "lightning/d=2,4/a=2/heads=3/dv=1/t=2",  # its bounds do not meet
     "softmax/d=3,2,4,3/a=3,2,3/heads=3,2,2/t=2",  # neither do these
     "softmax/d=6,6/a=2/heads=3/t=3",
     "llama/d=4/layers=2/heads=2/kv=1/head=2/ff=3/t=3",

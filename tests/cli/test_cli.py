@@ -42,10 +42,10 @@ def test_an_estimate_is_never_called_proved() -> None:
 
 
 def test_bounds_that_do_not_meet_are_shown_as_such() -> None:
-    result = run("dim", "lightning/d=2,4/a=2/heads=2/dv=2/t=2")
+    result = run("dim", "lightning/d=2,4/a=2/heads=3/dv=1/t=2")
     assert result.returncode == 0
     assert re.search(
-        r"dimension +20\.\.22 +between two bounds, both proved by computation", result.stdout
+        r"dimension +21\.\.24 +between two bounds, both proved by computation", result.stdout
     )
 
 
@@ -112,9 +112,9 @@ def test_a_changed_certificate_is_invalid_and_a_cut_one_unreadable(tmp_path: Pat
 
 def test_the_certificate_of_open_bounds_claims_no_more_than_them(tmp_path: Path) -> None:
     path = tmp_path / "cert.json"
-    made = run("certify", "lightning/d=2,4/a=2/heads=2/dv=2/t=2", "-o", str(path))
+    made = run("certify", "lightning/d=2,4/a=2/heads=3/dv=1/t=2", "-o", str(path))
     assert made.returncode == 0
-    assert "20 <= dimension <= 22" in made.stdout
+    assert "21 <= dimension <= 24" in made.stdout
     assert run("verify", str(path)).returncode == 0
 
 

@@ -38,7 +38,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("code", "line"),
     [
         (0, f"dim {NET}"),
-        (0, "dim lightning/d=2,4/a=2/heads=2/dv=2/t=2"),  # bounds that do not meet are an answer
+        (0, "dim lightning/d=2,4/a=2/heads=3/dv=1/t=2"),  # bounds that do not meet are an answer
         (0, "verify cert.json"),
         (0, "same one.json one.json"),
         (0, "sweep list"),

@@ -86,7 +86,7 @@ def test_fewer_rows_prove_less() -> None:
 
 def test_pieces_are_recounted() -> None:
     """Sums, rank and claim are kept consistent, so only a recount can tell."""
-    original = certificate("lightning/d=2,2,1/a=1/heads=1,2/t=2")
+    original = certificate("lightning/d=2,2,1/a=1/heads=2,1/t=2")
     pieces = original["upper"]["pieces"]
     assert len(pieces) > 3
 

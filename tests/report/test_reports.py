@@ -117,7 +117,7 @@ def test_the_demo_shows_everything(
     [
         ("gpt2", "what,dimension,redundancy,proof,paths,heads", 3),
         ("softmax/d=4,4,4/a=2/t=3", "", 5),
-        ("lightning/d=2,4/a=2/heads=2/dv=2/t=2", "", 5),
+        ("lightning/d=2,4/a=2/heads=3/dv=1/t=2", "", 5),
         ("MINILM", "what,redundancy,heads,paths,weights", 9),
     ],
 )

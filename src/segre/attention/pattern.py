@@ -42,7 +42,8 @@ def mixing(
 
     `rate` is the decay, if it is learned.
     """
-    keys, queries = (featured(field, mechanism, x) for x in (keys, queries))
+    if mechanism.feature != "none":
+        keys, queries = (featured(field, mechanism, x) for x in (keys, queries))
     scores = field.matmul(field.transpose(keys), queries)
     used = seen(mechanism, t)
     shown = None if used is None else field.constant(used)

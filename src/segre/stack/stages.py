@@ -60,9 +60,9 @@ def slots(layer: Layer, start: int = 0) -> list[Slot]:
 
 
 def _apply(field: Analytic[E], weights: Tensors, X: E, *, layer: Layer, t: int) -> E:
-    tensors = [
-        {name: weights[named(n, name)] for name in own} for n, own in enumerate(layer.shapes)
-    ]
+    tensors = [weights]  # the first group's names have no number
+    for n, own in enumerate(layer.shapes[1:], 1):
+        tensors.append({name: weights[named(n, name)] for name in own})
     # all roots first: what is drawn for one group says nothing about those of another
     pairs = [
         _keys_and_queries(field, layer, group, w, X, t)
