@@ -101,8 +101,10 @@ def test_the_certificate_is_of_the_spec_itself(spec: str) -> None:
 
 def test_bounds_that_do_not_meet_are_not_proved() -> None:
     found = segre.analyze("lightning/d=2,4/a=2/heads=3/dv=1/t=2", only=["dimension", "proof"])
-    assert found["dimension"].status == "bounded"
-    assert found["dimension"].lead.startswith("The functional dimension is between 21 and 24")
+    assert found["dimension"].status == "certain"
+    assert found["dimension"].lead.startswith("The functional dimension is 21 of ")
+    assert found["dimension"].lead.endswith("The dimension is certain (error < 2^-60).")
+    assert found["dimension"].proved_by is None
     assert "21 <= dimension <= 24" in found["proof"].lead
     assert found["proof"].status == "bounded"
 

@@ -42,11 +42,15 @@ def test_an_estimate_is_never_called_proved() -> None:
 
 
 def test_bounds_that_do_not_meet_are_shown_as_such() -> None:
-    result = run("dim", "lightning/d=2,4/a=2/heads=3/dv=1/t=2")
+    result = run("dim", "lightning/d=2,4/a=2/heads=3/dv=1/t=2", "--method", "exact")
     assert result.returncode == 0
     assert re.search(
         r"dimension +21\.\.24 +between two bounds, both proved by computation", result.stdout
     )
+    result = run("dim", "lightning/d=2,4/a=2/heads=3/dv=1/t=2")
+    assert result.returncode == 0
+    assert re.search(r"dimension +21 +certain \(error < 2\^-60\)", result.stdout)
+    assert "3 of them are explained by no known symmetry" in result.stdout
 
 
 @pytest.mark.parametrize(

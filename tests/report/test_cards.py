@@ -77,7 +77,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 OPEN = "softmax/d=3,2,4,3/a=3,2,3/heads=3,2,2/t=2"  # its bounds do not meet
 ANSWERS: dict[str, Callable[[Path], Any]] = {
     "finding": lambda _: segre.dimension("softmax/d=4,4/a=2/t=3", symmetries=True),
-    "bounds": lambda _: segre.dimension(OPEN, symmetries=True),
+    "bounds": lambda _: segre.dimension(OPEN, "exact"),
+    "certain": lambda _: segre.dimension(OPEN, symmetries=True),
     "bound": lambda _: segre.dimension("softmax/d=4,4/a=2/t=3", method="closed-form"),
     "estimate": lambda _: segre.dimension("softmax/d=4,4/a=2/t=3", method="estimate"),
     "counted": lambda _: segre.dimension("qwen3-30b-a3b"),
@@ -165,6 +166,9 @@ def test_an_estimate_is_not_called_proved(answers: dict[str, Any]) -> None:
         text = Reader(answers[name]._repr_html_()).text
         assert "bounded" in text
         assert "both bounds meet" not in text
+    text = Reader(answers["certain"]._repr_html_()).text
+    assert "certain (error < 2^-60)" in text
+    assert "both bounds meet" not in text
 
 
 def test_words_from_outside_are_no_markup(answers: dict[str, Any], place: Path) -> None:

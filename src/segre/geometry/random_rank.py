@@ -27,8 +27,9 @@ from segre.fields.rank import Echelon
 from segre.finding import Sample
 from segre.geometry.memory import inputs_at_once
 from segre.geometry.minor_size import SMALLEST, SPARE, bounds
-from segre.geometry.point import drawn_inputs
+from segre.geometry.point import Point, drawn_inputs
 from segre.geometry.progress import Progress, quiet
+from segre.geometry.rank import jacobian_rank
 from segre.geometry.real_point import RealPoint, sequences
 from segre.network import jacobian, named_tensors, stages, with_head_axes
 
@@ -40,6 +41,7 @@ _INPUTS = 40  # at least, in a region
 _STAGES = 1 << 10
 _TOO_LARGE = "the polynomials are too large for this number of points"
 _REGIONS = "the points lie in the regions of random real points, and there are other regions"
+_ROOTS = "all square roots exist mod the prime there, and the share of such points is not known"
 _SOME_SEQUENCES = "the inputs are random token sequences, and there are too many to try all"
 
 Rows = list[tuple[int, int]]
@@ -82,7 +84,9 @@ def sampled(
             if found.points is None:
                 return Sample(rank, wanted, seed, None, found.degree, height, _TOO_LARGE)
             return Sample(rank, wanted, seed, found.error(wanted), found.degree, height)
-    return _in_regions(spec, rank, seed, progress) if spec.discrete else None
+    if spec.discrete:
+        return _in_regions(spec, rank, seed, progress)
+    return _with_roots(spec, rank, seed, progress) if spec.salted else None
 
 
 def _kinds(spec: Architecture, rows: Rows) -> Iterator[tuple[bool, _Inputs]]:
@@ -159,6 +163,19 @@ def _in_regions(spec: Architecture, rank: int, seed: int, progress: Progress) ->
             limits = _REGIONS if spec.piecewise else _SOME_SEQUENCES
             return Sample(rank, agreed, seed, limits=limits)
     return None
+
+
+def _with_roots(spec: Architecture, rank: int, seed: int, progress: Progress) -> Sample | None:
+    """The same at points at which square roots are roots, where free ones have a larger rank."""
+    for number in range(_LIKELY):
+        try:
+            point = Point(spec, _field(spec, seed, number, "roots"))
+            if jacobian_rank(point, spec.parameters).rank > rank:
+                return None
+        except UnluckyError:  # looking for roots in vain takes long
+            return None
+        progress("random points", number + 1, _LIKELY)
+    return Sample(rank, _LIKELY, seed, limits=_ROOTS)
 
 
 def _run(spec: Architecture, inputs: _Inputs, seed: int, number: int) -> _Run:

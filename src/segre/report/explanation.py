@@ -56,7 +56,7 @@ def print_explanation(found: Explanation) -> None:
         console.print()
         _paragraph(console, f"The dimension is {finding.number:,}, {finding.proof()}.")
     if said := unexplained(finding):
-        _paragraph(console, f"{said[0].upper()}{said[1:]}.")
+        _paragraph(console, f"In all, {finding.redundant:,} parameters are redundant; {said}.")
     for note in finding.notes:
         console.print()
         _paragraph(console, note)
