@@ -179,8 +179,10 @@ class Slack:
     def draw(self, rng: np.random.Generator, w: FloatWeights) -> Array:
         """For each direction what is added along it: (directions, *shape without the axis)."""
         _, others = self._split(w(*self.port.tensor).shape)
-        size = w.size(self.port.tensor)
-        return size * rng.standard_normal((len(self._directions(w)), *others))
+        D = self._directions(w)
+        sizes = w.size(self.port.tensor) / np.linalg.norm(D, axis=1)
+        drawn = rng.standard_normal((len(D), *others))
+        return np.asarray(drawn * sizes.reshape(-1, *(1,) * len(others)))
 
     def act(self, w: FloatWeights, element: Array) -> None:
         """Add, and let the bias keep the value."""
