@@ -146,16 +146,17 @@ def test_what_does_not_fit_is_not_started_and_is_tried_with_more_memory(tmp_path
 
 
 def test_bounds_that_do_not_meet_decide_what_they_can(tmp_path: Path) -> None:
-    fields = {"layers": 2, "d": 1, "a": 1, "heads": 3, "dv": 1, "t": 2}  # dimension 1..5
-    given = {"kind": "lightning", "draw": 1, "fields": fields}
+    fields = {"layers": 1, "d": {"each": "2..4"}, "a": 2, "heads": 3, "dv": 1, "t": 2}
+    only = "d[0] == 2 and d[1] == 4"  # dimension 21..24
+    given = {"kind": "lightning", "draw": 1, "fields": fields, "where": only}
     for number, claim in enumerate(
-        ["dimension <= 5", "dimension == 0", "dimension == 3", "1 == 9 // (dimension - 3)"]
+        ["dimension <= 24", "dimension == 0", "dimension == 22", "1 == 9 // (dimension - 22)"]
     ):
         path = tmp_path / f"{number}.db"
         run(Plan.from_mapping({**given, "claim": claim}), path, workers=1)
         with Store.open(path) as store:
             (row,) = store.rows()
-        assert (row.lower, row.upper) == (1, 5)
+        assert (row.lower, row.upper) == (21, 24)
         assert row.claim == ("holds", "fails", "undecided", "undefined")[number]
 
 
