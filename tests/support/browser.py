@@ -64,7 +64,7 @@ class Opened:
     def drawn(self, element: str = DRAWN, patience: float = PATIENCE) -> None:
         """Wait for an element; a page that complains and does not go on is broken, and so fails."""
         for _ in range(max(1, round(patience / GRACE))):
-            complained = bool(self.complaints)
+            complained = any(said.startswith("error") for said in self.complaints)
             try:
                 self.page.wait_for_selector(element, state="attached", timeout=1000 * GRACE)
             except TimeoutError:

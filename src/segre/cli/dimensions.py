@@ -216,7 +216,7 @@ COMMANDS = (
     segre dim lightning/d=4,4,4/a=2/t=3 --method closed-form
     segre dim llama/d=8/layers=2/heads=4/kv=2/head=2/ff=16/t=3
     segre dim llama-3-8b
-    segre dim lightning/d=3,3/a=3/heads=3/dv=3/t=4 --method random
+    segre dim lightning/d=2,4/a=2/heads=3/dv=1/t=2 --method random
     segre dim softmax/d=4096,4096,4096/a=128/t=2048 --method theorem
     segre dim path/to/config.json --output logits --json
     segre dim --compare gpt2 llama-3-8b qwen2-7b --plot redundant.png

@@ -116,9 +116,9 @@ def dimension(
     >>> found = dimension("llama-3-8b")
     >>> found.value, found.status, found.redundancy["total"]
     (8016918528, 'proved', 13342720)
-    >>> found = dimension("lightning/d=3,3/a=3/heads=3/dv=3/t=4")
+    >>> found = dimension("lightning/d=2,4/a=2/heads=3/dv=1/t=2")
     >>> found.value, found.number, found.status, found.unexplained
-    (None, 45, 'certain', 6)
+    (None, 21, 'certain', 3)
     """
     net = architecture(spec)
     if method not in get_args(Method):
