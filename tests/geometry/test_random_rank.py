@@ -7,7 +7,6 @@ from itertools import islice
 import numpy as np
 import pytest
 from bench.random_specs import random_core, random_design, random_stack
-from support.hybrids import random_hybrid
 
 from segre import dimension
 from segre.architectures import Architecture
@@ -21,9 +20,10 @@ from segre.models import architecture
 from segre.report.cards.dimensions import card_of_finding
 from segre.report.dimensions import known_by, status_in_words
 from segre.report.text import text_of
+from support.mixed_stacks import random_mixed_stack
 from support.polynomials import random_polynomial
 
-GAP = "lightning/d=3,3/a=3/heads=3/dv=3/t=4"
+GAP = "lightning/d=3,3/a=3/heads=3/dv=2/t=4"
 LIKELY = "transformer/d=3/head=1/mlp=relu/ff=1/vocab=3/tied=true/residual=false/t=1"
 
 
@@ -65,7 +65,7 @@ def _smooth(count: int, seed: int) -> list[Architecture]:
     chance = random.Random(seed)
     while len(found) < count:
         n = chance.randrange(10**6)
-        makers = (random_stack, random_hybrid, _polynomial, random_core, random_design)
+        makers = (random_stack, random_mixed_stack, _polynomial, random_core, random_design)
         spec = makers[len(found) % len(makers)](n)
         rooted = spec.salted and getattr(spec, "norm", "none") != "none"
         if spec.discrete or spec.piecewise or rooted or spec.parameters > 150 or spec.t > 4:

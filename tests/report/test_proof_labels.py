@@ -274,7 +274,7 @@ def test_without_regions_the_dimension_is_that_of_every_point() -> None:
 
 
 UNPROVED = {
-    "certain": "lightning/d=3,3/a=3/heads=3/dv=3/t=4",
+    "certain": "lightning/d=3,3/a=3/heads=3/dv=2/t=4",
     "likely": "transformer/d=3/head=1/mlp=relu/ff=1/vocab=3/tied=true/residual=false/t=1",
 }
 
@@ -311,7 +311,7 @@ def test_what_random_points_say_is_never_called_proved(label: str, tmp_path: Pat
 
 
 def test_random_points_of_a_sweep_are_asked_for(tmp_path: Path) -> None:
-    fields = {"layers": 1, "d": 3, "a": 3, "heads": 3, "dv": 3, "t": 4}
+    fields = {"layers": 1, "d": 3, "a": 3, "heads": 3, "dv": 2, "t": 4}
     plan = {"kind": "lightning", "exhaustive": True, "fields": fields, "claim": "dimension == 45"}
     kinds = (["exact"], ["exact", "random"])
     rows = []
