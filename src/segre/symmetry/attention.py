@@ -145,7 +145,6 @@ def _key_bias(spec: Transformer, part: str, at: str, site: Norm | None) -> Itera
     """A key bias shifts all scores of a query equally, which cancels in the softmax."""
     if not spec.ignores_shifts or spec.qknorm or not spec.still:
         return
-
     source = Bias((part, "b_K")) if site is None else Bias((part, "W_K"), site)
     free = Constants(spec.head, (source,), copies=(spec.kv,), start=spec.head - spec.still)
     name = "key biases, which cancel in the softmax"

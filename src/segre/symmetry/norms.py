@@ -1,4 +1,4 @@
-"""The spaces around norms: gains and biases that readers absorb, and what LayerNorms do not see."""
+"""The spaces that norms write: gains and biases that readers absorb."""
 
 from __future__ import annotations
 
