@@ -17,10 +17,12 @@ from segre.symmetry.constants import Constants, Entries, Several, Slack
 from segre.symmetry.finite import Order, finite
 from segre.symmetry.piece import Piece
 from segre.symmetry.space import FloatWeights, Tensor
+from segre.symmetry.special import CarriedMean, CommonForm, TiedMean, UnseenShift, ValueKernel
 from segre.symmetry.transformers import transformer_pieces
 from segre.transformer.spec import Transformer
 
-Actor = Basis | Scale | Constants | Slack | Entries | Order
+Special = CarriedMean | TiedMean | UnseenShift | CommonForm | ValueKernel
+Actor = Basis | Scale | Constants | Slack | Entries | Special | Order
 Move = list[tuple[Actor, Array]]  # what acts, and by which element, in order
 Read = Callable[[Tensor], Array]
 
@@ -32,6 +34,7 @@ def actors(spec: Transformer) -> tuple[Actor, ...]:
     gains = [one for one in every if isinstance(one, Basis) and one.of_gains]
     out: list[Actor] = [*gains, *(one for one in every if isinstance(one, Slack | Entries))]
     out += [one for one in every if isinstance(one, Constants)]
+    out += [one for one in every if isinstance(one, Special)]
     out += [one for one in every if isinstance(one, Basis | Scale) and one not in gains]
     return (*out, *(order for one in finite(spec) for order in one.orders))
 
@@ -44,43 +47,62 @@ def _free(pieces: Iterable[Piece]) -> Iterator[object]:
             yield piece.build
 
 
-class RandomMove:
-    """A random element of the whole group, drawn piece by piece from a seed."""
+class Partwise:
+    """Acts on the parts of a model one after the other, with elements of what is free."""
 
-    def __init__(self, spec: Transformer, seed: int, read: Read) -> None:
+    def __init__(self, spec: Transformer, read: Read, free: tuple[Actor, ...]) -> None:
         """`read` gives a tensor of the model as it is."""
-        self.spec, self.seed, self.read = spec, seed, read
+        self.spec, self.read, self.free = spec, read, free
         self.sizes: dict[Tensor, float] = {}
         self._kept: dict[int, Array] = {}
 
     def part(self, part: str, tensors: dict[str, Array]) -> Move:
         """Act on the tensors of a part, in place, and say with what."""
         w = FloatWeights(self.spec, {(part, name): x for name, x in tensors.items()}, self.sizes)
-        for one in actors(self.spec):
-            if any(tensor in w.tensors for tensor in one.tensors):
-                missing = [t for t in one.needed if t not in w.tensors]
-                w.tensors.update({tensor: self.read(tensor) for tensor in missing})
+        while missing := {t for one in self.free if _concerns(one, w) for t in one.needed} - set(
+            w.tensors
+        ):
+            w.tensors.update({tensor: self.read(tensor) for tensor in missing})
         out: Move = []
-        for i, one in enumerate(actors(self.spec)):
-            if any(tensor in w.tensors for tensor in one.tensors):
-                element = self._element(i, one, w)
-                one.act(w, element)
-                out.append((one, element))
+        for i, one in enumerate(self.free):
+            if not _concerns(one, w):
+                continue
+            if i in self._kept:
+                one.act(w, self._kept[i])
+                out.append((one, self._kept[i]))
+            else:
+                out.append((one, self.chosen(i, one, w)))
+                if len({where for where, _ in one.tensors}) > 1:  # acts on other parts, too
+                    self._kept[i] = out[-1][1]
         tensors.update({name: x for (where, name), x in w.tensors.items() if where == part})
         return out
 
-    def _element(self, number: int, one: Actor, w: FloatWeights) -> Array:
-        """Drawn once; kept where it acts on several parts."""
-        if number not in self._kept:
-            for tensor in one.tensors if isinstance(one, Constants) else ():
-                if tensor not in w.tensors and tensor not in self.sizes:
-                    value = self.read(tensor)
-                    FloatWeights(self.spec, {tensor: value}, self.sizes).size(tensor)
-            element = one.draw(np.random.default_rng([self.seed, number]), w)
-            if len({part for part, _ in one.tensors}) == 1:
-                return element
-            self._kept[number] = element
-        return self._kept[number]
+    def chosen(self, number: int, one: Actor, w: FloatWeights) -> Array:
+        """Choose an element and act with it."""
+        raise NotImplementedError
+
+
+def _concerns(one: Actor, w: FloatWeights) -> bool:
+    return any(tensor in w.tensors for tensor in one.tensors)
+
+
+class RandomMove(Partwise):
+    """A random element of the whole group, drawn piece by piece from a seed."""
+
+    def __init__(self, spec: Transformer, seed: int, read: Read) -> None:
+        """`read` gives a tensor of the model as it is."""
+        super().__init__(spec, read, actors(spec))
+        self.seed = seed
+
+    def chosen(self, number: int, one: Actor, w: FloatWeights) -> Array:
+        """Drawn once; sizes of constants are those of the tensors that have them."""
+        for tensor in one.tensors if isinstance(one, Constants) else ():
+            if tensor not in w.tensors and tensor not in self.sizes:
+                value = self.read(tensor)
+                FloatWeights(self.spec, {tensor: value}, self.sizes).size(tensor)
+        element = one.draw(np.random.default_rng([self.seed, number]), w)
+        one.act(w, element)
+        return element
 
 
 def undo(w: FloatWeights, move: Move) -> None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from segre.attention.symmetries import SCALE, query_key, value_output
-from segre.fields.interface import Array
 from segre.symmetry.basis import Basis, Scale
 from segre.symmetry.constants import Constants, Several
 from segre.symmetry.norms import gained
-from segre.symmetry.piece import ModularWeights, Piece
-from segre.symmetry.reach import annihilator
+from segre.symmetry.piece import Piece
 from segre.symmetry.space import Bias, Port, Tensor, reader, writer
+from segre.symmetry.special import ValueKernel
 from segre.symmetry.wiring import (
     End,
     Norm,
@@ -166,20 +165,11 @@ def _value_bias(spec: Transformer, part: str, at: str, site: Norm | None) -> Ite
         yield Piece("value-bias", name, at, "norms and biases", "exact", inner, free)
         return
 
-    def unwritten(w: ModularWeights) -> Array:
-        written = w.field.reduce(w(part, "W_O").sum(axis=1))
-        joint = written.swapaxes(0, 1).reshape(spec.d, inner)
-        if centred:
-            joint = w.field.reduce(joint[1:] - joint[:1])
-        forms = annihilator(w.field, joint)
-        canvas = w.canvas(len(forms))
-        source.add(w, canvas(*source.tensor), forms.reshape(-1, spec.kv, 1, spec.dv))
-        return canvas.rows
-
     count = inner - min(inner, spec.d - centred)
     if count:
         name = "value biases that write nothing"
-        yield Piece("value-bias", name, at, "norms and biases", "exact", count, unwritten)
+        free = ValueKernel(part, source, (spec.kv, spec.dv), centred)
+        yield Piece("value-bias", name, at, "norms and biases", "exact", count, free)
 
 
 def norm_centres(spec: Transformer) -> bool:

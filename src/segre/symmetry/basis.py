@@ -66,20 +66,30 @@ class Basis:
 
     def act(self, w: FloatWeights, element: Array) -> None:
         """Multiply writers and readers."""
-        deep = len(self.copies)
-        planes = rotary_planes(w.transformer, self.turning)
+        if not self.plain:
+            self.act_by(w, element, np.linalg.inv(element))
+            return
+        deep, planes = len(self.copies), rotary_planes(w.transformer, self.turning)
         for port in self.ports:
             if self.group in DIAGONAL and port.degree:
                 port.by_factors(w, element, deep)
             elif self.group == "planes":
                 port.by_phases(w, element, planes, deep)
-            elif port.degree:
-                port.by_matrix(w, element, deep)
+
+    def act_by(self, w: FloatWeights, M: Array, inverse: Array) -> None:
+        """Multiply writers by matrices, and readers by the inverse ones."""
+        for port in self.ports:
+            if port.degree:
+                port.by_matrix(w, M, inverse, len(self.copies))
+
+    @property
+    def plain(self) -> bool:
+        """Whether elements are factors, not matrices."""
+        return self.group in DIAGONAL or self.group == "planes"
 
     def inverse(self, element: Array) -> Array:
         """The inverse factors or matrices."""
-        plain = self.group in DIAGONAL or self.group == "planes"
-        return np.asarray(1 / element if plain else np.linalg.inv(element))
+        return np.asarray(1 / element if self.plain else np.linalg.inv(element))
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:

@@ -97,9 +97,14 @@ class Constants:
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
-        """Sources, takers, and the biases of readers."""
+        """Sources, and what takes their constants back."""
+        return (*(bias.tensor for bias in self.sources), *self.sinks)
+
+    @property
+    def sinks(self) -> tuple[Tensor, ...]:
+        """Takers, and the biases of readers."""
         kept = (port.bias for port in self.readers if port.bias is not None)
-        return tuple(bias.tensor for bias in (*self.sources, *self.takers, *kept))
+        return tuple(bias.tensor for bias in (*self.takers, *kept))
 
     @property
     def needed(self) -> tuple[Tensor, ...]:
@@ -150,7 +155,7 @@ class Slack:
 
     def __call__(self, w: ModularWeights) -> Array:
         """The generators: each direction in each row or column of the tensor."""
-        D, shape = self._directions(w), w(*self.port.tensor).shape
+        D, shape = self.directions(w), w(*self.port.tensor).shape
         axis, others = self._split(shape)
         rest = prod(others)
         canvas = w.canvas(len(D) * rest)
@@ -166,7 +171,8 @@ class Slack:
             self.port.bias.add(w, canvas(*self.port.bias.tensor), moved)
         return w.field.reduce(canvas.rows)
 
-    def _directions(self, w: Weights) -> Array:
+    def directions(self, w: Weights) -> Array:
+        """What has no effect, as rows: seen by the tensor itself."""
         D = self.forms.directions(w)
         if self.port.gain is not None:
             D = w.field.mul(D, w.inverse(*self.port.gain).reshape(1, -1))
@@ -179,7 +185,7 @@ class Slack:
     def draw(self, rng: np.random.Generator, w: FloatWeights) -> Array:
         """For each direction what is added along it: (directions, *shape without the axis)."""
         _, others = self._split(w(*self.port.tensor).shape)
-        D = self._directions(w)
+        D = self.directions(w)
         sizes = w.size(self.port.tensor) / np.linalg.norm(D, axis=1)
         drawn = rng.standard_normal((len(D), *others))
         return np.asarray(drawn * sizes.reshape(-1, *(1,) * len(others)))
@@ -190,7 +196,7 @@ class Slack:
             return
         value = w(*self.port.tensor)
         axis, _ = self._split(value.shape)
-        added = np.moveaxis(np.tensordot(self._directions(w), element, (0, 0)), 0, axis)
+        added = np.moveaxis(np.tensordot(self.directions(w), element, (0, 0)), 0, axis)
         w.tensors[self.port.tensor] = value + added
         if self.forms.value is not None:
             assert self.port.bias is not None

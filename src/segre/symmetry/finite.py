@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 from typing import Any, Literal
 
 import numpy as np
@@ -193,6 +194,28 @@ def _normed(spec: Transformer, part: str) -> Iterator[Discrete]:
         turns = Order(spec.head, "half turns", ports, copies, turning=part)
         what = "half turns of rotary planes"
         yield Discrete(f"2^{spec.rotary_dim // 2}", what, times, (turns,))
+
+
+def gain_signs(spec: Transformer) -> Iterator[Discrete]:
+    """Rows that an RMSNorm norms may change sign with its gains."""
+    for part in layer_parts(spec) if spec.gain else ():
+        own, shapes = spec.at(part), part_shapes(spec, part)
+        for norm, copies in (("normq", (own.kv, own.group)), ("normk", (own.kv, 1))):
+            if own.qknorm:
+                names = (f"W_{norm[-1].upper()}", f"b_{norm[-1].upper()}", f"{norm}.gain")
+                ports = tuple(writer(part, n) for n in names if n in shapes)
+                yield _gained(own.head, ports, copies if own.qknorm == "all" else ())
+        for norm, kind in (("post1", "attention"), ("post2", "mlp")):
+            if own.normed_inside and own.norm == "rms" and f"{norm}.gain" in shapes:
+                ports = (*written(spec, (part, kind)), writer(part, f"{norm}.gain"))
+                yield _gained(own.d, ports)
+
+
+def _gained(width: int, ports: tuple[Port, ...], copies: tuple[int, ...] = ()) -> Discrete:
+    order = Order(width, "signs", ports, copies)
+    return Discrete(
+        "2", "sign of a gain and of what its norm is of", prod(copies) * width, (order,)
+    )
 
 
 def _units(spec: Transformer, part: str) -> Iterator[Discrete]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from math import prod
 
-from segre.fields.interface import Array
 from segre.symmetry.basis import Basis
-from segre.symmetry.constants import Slack, ones, outside
+from segre.symmetry.constants import Several, Slack, ones, outside
 from segre.symmetry.norms import port_of, read_norms, title
-from segre.symmetry.piece import Holds, ModularWeights, Piece
-from segre.symmetry.space import Port, inverse_gain, unit_shift, writer
+from segre.symmetry.piece import Holds, Piece
+from segre.symmetry.space import Port, writer
+from segre.symmetry.special import CarriedMean, CommonForm
 from segre.symmetry.tables import has_tied_mean, logits_may_shift
 from segre.symmetry.wiring import (
     End,
@@ -152,17 +152,11 @@ def _table_shifts(spec: Transformer) -> bool:
 
 
 def _carried(sources: list[tuple[tuple[str, str], int]], holds: Holds) -> Piece:
-    def build(w: ModularWeights) -> Array:
-        canvas = w.canvas(len(sources) - 1)
-        (last, times), rest = sources[-1], sources[:-1]
-        for row, (source, often) in enumerate(rest):
-            canvas(*source)[row] = w.field.reduce(times * unit_shift(w, source))
-            canvas(*last)[row] = -often
-        return canvas.rows
-
-    name = "means, which no norm reads, moved from one bias to a later one"
-    count = len(sources) - 1
-    return Piece("carried-mean", name, "residual stream", "norms and biases", holds, count, build)
+    last, times = sources[-1]
+    every = (CarriedMean(source, last, (often, times)) for source, often in sources[:-1])
+    name, free = "means, which no norm reads, moved from one bias to a later one", tuple(every)
+    part, kind = "residual stream", "norms and biases"
+    return Piece("carried-mean", name, part, kind, holds, len(free), Several(free))
 
 
 def _mean_forms(spec: Transformer) -> Iterator[Piece]:
@@ -185,7 +179,7 @@ def _mean_forms(spec: Transformer) -> Iterator[Piece]:
     count = spec.d if other is None else 1
     ports = (*written(spec, producers[0]), *(port_of(r) for r in readers(spec, first)))
     free = Basis(spec.d, "shear", ports)
-    build = free if other is None else _common_form(free, other, source)
+    build = free if other is None else CommonForm(free, other, source)
     yield Piece("mean-forms", name, "embedding", "norms and biases", "exact", count, build)
 
 
@@ -193,28 +187,6 @@ def written(spec: Transformer, end: End) -> list[Port]:
     """What a producer writes to the stream: its maps and its bias."""
     bias = writer_bias(spec, end)
     return [writer(end[0], n) for n in [*writers(spec, end), *([bias] if bias else [])]]
-
-
-def _common_form(
-    shear: Basis, other: Norm, source: tuple[str, str] | None
-) -> Callable[[ModularWeights], Array]:
-    """Of all forms the one that is constant on what a norm writes; biases make up for its value."""
-
-    def build(w: ModularWeights) -> Array:
-        F, form = w.field, inverse_gain(w, other).T
-        rows = F.matmul(form, shear(w))
-        if other.bias is None:
-            return rows
-        canvas, kappa = w.canvas(1), F.matmul(form, w(other.part, other.bias))
-        for port in shear.ports:
-            if port.reads and port.bias is not None:
-                sums = F.sum(w(*port.tensor), axis=-1)
-                canvas(*port.bias.tensor)[0] = F.mul(sums, kappa)
-        if source is not None:
-            canvas(*source)[0] = -F.mul(kappa, unit_shift(w, source))
-        return F.add(rows, canvas.rows)
-
-    return build
 
 
 def _centred_writers(spec: Transformer, end: End, inside: bool) -> Iterator[Piece]:

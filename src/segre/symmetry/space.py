@@ -136,8 +136,13 @@ def unit_shift(w: Weights, tensor: Tensor) -> Array:
 
 
 def inverse_gain(w: Weights, site: Norm) -> Array:
-    """1 / gain, as a column."""
-    return w.inverse(site.part, site.gain) if site.gain else np.ones((site.width, 1))
+    """1 / gain, as a column; of floats that vanish the limit, as far as its direction goes."""
+    if not site.gain:
+        return np.ones((site.width, 1))
+    gain = w(site.part, site.gain)
+    if isinstance(w, FloatWeights) and not gain.all():
+        return np.asarray(np.eye(site.width)[:, [int(np.argmin(np.abs(gain)))]])
+    return w.inverse(site.part, site.gain)
 
 
 @dataclass(frozen=True)
@@ -157,9 +162,9 @@ class Port:
         E = self._seen(w, E)
         return -self.degree * E.swapaxes(-1, -2) if self.reads else self.degree * E
 
-    def by_matrix(self, w: FloatWeights, M: Array, deep: int) -> None:
+    def by_matrix(self, w: FloatWeights, M: Array, inverse: Array, deep: int) -> None:
         """M W or, for readers, W M^-1, in place, for each of the `deep` leading axes of copies."""
-        M = self._seen(w, np.linalg.inv(M) if self.reads else M)
+        M = self._seen(w, inverse if self.reads else M)
         M = M.swapaxes(-1, -2) if self.reads else M
         self._change(w, deep, lambda flat: M @ flat)
 
@@ -167,6 +172,10 @@ class Port:
         """Writers times factors, readers divided by them."""
         by = (1 / x if self.reads else x)[..., None] ** self.degree
         self._change(w, deep, lambda flat: flat * by)
+
+    def times(self, w: FloatWeights, x: Array, deep: int) -> None:
+        """Rows times numbers."""
+        self._change(w, deep, lambda flat: flat * x[..., None])
 
     def by_phases(self, w: FloatWeights, z: Array, planes: Planes, deep: int) -> None:
         """Planes of writers times complex factors, those of readers divided by the conjugates."""
@@ -187,6 +196,12 @@ class Port:
             self._change(w, deep, lambda x: np.take_along_axis(x, order[..., None], -2) * by)
         else:
             self._change(w, deep, lambda x: x[order] * by)
+
+    def rows(self, w: FloatWeights, deep: int) -> Array:
+        """The tensor as matrices whose rows are along the axis: (*copies, width, ...)."""
+        value = w(*self.tensor)
+        moved = np.moveaxis(value, self.axis % value.ndim, deep)
+        return moved.reshape(*moved.shape[: deep + 1], -1)
 
     def _change(self, w: FloatWeights, deep: int, how: Callable[[Array], Array]) -> None:
         """Replace a tensor, seen as matrices with the axis first, if it is there."""

@@ -8,8 +8,9 @@ import numpy as np
 
 from segre.fields.interface import Array
 from segre.symmetry.constants import Constants, Entries, Forms, Slack, ones
-from segre.symmetry.piece import Holds, ModularWeights, Piece
-from segre.symmetry.space import Bias, Weights, inverse_gain, reader, writer
+from segre.symmetry.piece import Holds, Piece
+from segre.symmetry.space import Bias, Weights, reader, writer
+from segre.symmetry.special import TiedMean, UnseenShift
 from segre.symmetry.wiring import has, norm_at, norm_before, stream_places
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import part_shapes
@@ -45,15 +46,15 @@ def _between(spec: Transformer) -> Iterator[Piece]:
         yield from _unseen_shift(spec, tables[0])
     elif has_tied_mean(spec):
         name, part = "one constant in all entries of the tied table", "embedding"
-        yield Piece("tied-mean", name, part, "shifts", "softmax", 1, _tied_mean)
+        yield Piece("tied-mean", name, part, "shifts", "softmax", 1, TiedMean())
 
 
 def _moved(spec: Transformer, first: str, second: str, holds: Holds) -> Piece:
     """What is added to one table is taken from another; through a map, if it comes first."""
-    e, taker = spec.embed or spec.d, Bias(("embed", second))
-    free = Constants(e, (Bias(("embed", first)),), takers=(taker,))
+    e, one, two = spec.embed or spec.d, Bias(("embed", first)), Bias(("embed", second))
+    free = Constants(e, (two,), takers=(one,))
     if spec.project:
-        free = Constants(e, (Bias(("embed", first)),), (reader("embed", "W_E", bias=taker),))
+        free = Constants(e, (one,), (reader("embed", "W_E", bias=two),))
     name = f"a constant moved from all {second} to all {first}"
     return Piece("table-shift", name, "embedding", "shifts", holds, e, free)
 
@@ -66,12 +67,6 @@ def _placed(name: str, what: str, spec: Transformer, columns: tuple[int, int]) -
     return Piece("table-shift", title, "embedding", "shifts", "exact", spec.d, free)
 
 
-def _tied_mean(w: ModularWeights) -> Array:
-    canvas = w.canvas(1)
-    canvas("embed", "tokens")[0] = 1
-    return canvas.rows
-
-
 def _unseen_shift(spec: Transformer, table: str) -> Iterator[Piece]:
     """Before a tied table, a LayerNorm's output has one coordinate that is constant."""
     if not (spec.transform or spec.final) or spec.project:
@@ -81,18 +76,9 @@ def _unseen_shift(spec: Transformer, table: str) -> Iterator[Piece]:
     if site.bias is not None and not spec.outbias:
         return
 
-    def build(w: ModularWeights) -> Array:
-        F, canvas = w.field, w.canvas(1)
-        form = inverse_gain(w, site)
-        scale = F.surd(spec.d) if spec.embscale else np.ones((1, 1))
-        canvas("embed", "tokens")[0] = form
-        canvas("embed", table)[0] = -F.mul(form, scale)
-        if site.bias is not None:
-            canvas("head", "b_U")[0] = -F.sum(F.mul(form, w("head", site.bias)), axis=-2)
-        return canvas.rows
-
+    free = UnseenShift(("embed", table), site)
     title = f"a constant moved from all {table} to all tokens, which cancels in the logits"
-    yield Piece("table-shift", title, "embedding", "shifts", "exact", 1, build)
+    yield Piece("table-shift", title, "embedding", "shifts", "exact", 1, free)
 
 
 def _unused_positions(spec: Transformer) -> Piece:

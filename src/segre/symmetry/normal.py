@@ -1,0 +1,340 @@
+"""The normal form of weights of floats: for all that is free continuously, one element.
+
+Constants go to the last that can have them, gains become 1, tensors have nothing along directions
+without effect, and factors are balanced. The elements are recorded, so that all can be undone.
+What is left is finite, or orthogonal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache, singledispatch
+
+import numpy as np
+
+from segre.fields.interface import Array
+from segre.symmetry.action import Actor, Partwise, Read, actors
+from segre.symmetry.balance import DEFICIENT, balancing
+from segre.symmetry.basis import TINY, Basis
+from segre.symmetry.constants import Constants, Entries, Slack
+from segre.symmetry.finite import Order, gain_signs
+from segre.symmetry.space import FloatWeights, Port, Tensor, inverse_gain, rotary_planes, unit_shift
+from segre.symmetry.special import CarriedMean, CommonForm, UnseenShift, ValueKernel
+from segre.transformer.spec import Transformer
+
+BALANCED = ("gl", "torus", "planes", "plane-scales")
+EQUAL = 1e-20  # squared, relative: gains that are equal up to rounding
+POSITIONS = ("embed", "positions")
+
+
+class Reduction(Partwise):
+    """Removes free choices part by part; what is within `slack` of none stays as it is."""
+
+    def __init__(self, spec: Transformer, read: Read, slack: float = 0.0) -> None:
+        """`read` gives a tensor of the model as it is."""
+        super().__init__(spec, read, reducible(spec))
+        self.slack = slack
+
+    def chosen(self, number: int, one: Actor, w: FloatWeights) -> Array:  # noqa: ARG002
+        """The element that leads to the normal form, by the weights."""
+        for tensor in _determined_by(one):
+            if tensor not in w.tensors:
+                w.tensors[tensor] = self.read(tensor)
+        return fix(one, w, self.slack)
+
+
+@lru_cache(maxsize=8)
+def reducible(spec: Transformer) -> tuple[Actor, ...]:
+    """What the normal form fixes, in order."""
+    every = actors(spec)
+    bases = [one for one in every if isinstance(one, Basis)]
+    out: list[Actor] = [one for one in every if isinstance(one, CommonForm)]
+    out += _downstream([one for one in every if isinstance(one, Constants)])
+    out += [one for one in every if isinstance(one, CarriedMean | UnseenShift)]
+    out += [one for one in bases if vector_of(one) is not None]
+    out += [one for one in bases if one.group == "shear"]
+    out += [one for one in every if isinstance(one, Slack | Entries)]
+    out += [order for found in gain_signs(spec) for order in found.orders]
+    out += [one for one in bases if one.group in BALANCED and vector_of(one) is None]
+    return (*out, *(one for one in every if isinstance(one, ValueKernel)))
+
+
+def _downstream(constants: list[Constants]) -> list[Constants]:
+    """Each before those whose sources it adds to."""
+    out: list[Constants] = []
+    while constants:
+        taken = {tensor for one in constants for tensor in one.sinks}
+        first = [x for x in constants if not any(b.tensor in taken for b in x.sources)]
+        first = first or constants[:1]
+        out += first
+        constants = [one for one in constants if one not in first]
+    return out
+
+
+def vector_of(one: Basis) -> Port | None:
+    """The gain of a norm, or the scale of an output, if it is one that is free."""
+    names = (".gain", "scale1", "scale2")
+    found = (port for port in one.ports if port.tensor[1].endswith(names))
+    return next(found, None) if one.group == "torus" else None
+
+
+def _determined_by(one: Actor) -> tuple[Tensor, ...]:
+    """The tensors that an element is chosen by."""
+    if isinstance(one, Constants):
+        return (one.sources[-1].tensor,)
+    return one.tensors if isinstance(one, UnseenShift) else ()
+
+
+@singledispatch
+def fix(one: Actor, w: FloatWeights, slack: float) -> Array:  # noqa: ARG001
+    """Act with the element that leads to the normal form; returns the one that can be undone."""
+    raise TypeError(one)
+
+
+def none_within(found: Array, of: Array, axis: int, by: float, slack: float) -> Array:
+    """A mean or component of a tensor along an axis; 0 where it is within rounding."""
+    size = np.linalg.norm(of, axis=axis)
+    return np.where(np.abs(found) <= slack * by * size, 0.0, found)
+
+
+# --- constants and slack --------------------------------------------------------------------------
+
+
+@fix.register
+def _(one: Constants, w: FloatWeights, slack: float) -> Array:
+    """Sources become zero or, tables, have a mean of zero; what a LayerNorm carries becomes 1."""
+    source = one.sources[-1]
+    shape = (*one.copies, one.width)
+    if source.site is not None:
+        return np.zeros(shape)
+    value = w(*source.tensor)
+    if source.tensor == POSITIONS:
+        value = value[:, w.transformer.offset :]
+    mean = none_within(value.mean(axis=-1), value, -1, 1 / value.shape[-1], slack)
+    out = -mean.reshape(shape) / unit_shift(w, source.tensor)
+    out[..., : one.start] = 0.0
+    site = next((p.bias.site for p in one.readers if p.bias is not None and p.bias.site), None)
+    if site is None:
+        one.act(w, out)
+        return out
+    gain = w(site.part, site.gain)[:, 0] if site.gain else np.ones(one.width)
+    if not gain.all():
+        return np.zeros(shape)
+    one.act(w, gain + out)
+    carries = abs(float((value[:, 0] / gain).sum())) > TINY * one.width
+    return gain + out if carries else np.zeros(shape)
+
+
+@fix.register
+def _(one: Slack, w: FloatWeights, slack: float) -> Array:
+    """Nothing is left along the directions."""
+    value, D = w(*one.port.tensor), one.directions(w)
+    axis = one.port.axis % value.ndim
+    rows = np.moveaxis(value, axis, -1)
+    if len(D) == 1:
+        by = float(np.abs(D).max() / (D**2).sum())
+        found = none_within(rows @ D[0] / (D**2).sum(), rows, -1, by, slack)[None]
+    else:
+        found = np.moveaxis(rows @ np.linalg.pinv(D), -1, 0)
+        if slack:
+            size = np.linalg.norm(np.tensordot(found, D, (0, 0)), axis=-1)
+            found = np.where(size <= slack * np.linalg.norm(rows, axis=-1), 0.0, found)
+    one.act(w, -found)
+    return -found
+
+
+@fix.register
+def _(one: Entries, w: FloatWeights, slack: float) -> Array:  # noqa: ARG001
+    """Zero."""
+    out = -w(*one.tensor)
+    one.act(w, out)
+    return out
+
+
+@fix.register
+def _(one: CarriedMean, w: FloatWeights, slack: float) -> Array:
+    """The mean becomes zero."""
+    value = w(*one.source)
+    mean = value.mean(axis=-2)
+    mean = none_within(mean, value, -2, 1 / value.shape[-2], slack).mean()
+    out = np.array([-mean / (one.often[1] * unit_shift(w, one.source)[0])])
+    one.act(w, out)
+    return out
+
+
+@fix.register
+def _(one: UnseenShift, w: FloatWeights, slack: float) -> Array:
+    """The mean of the other table vanishes along what a LayerNorm passes on of the shift."""
+    form = inverse_gain(w, one.site)
+    seen, size = form - form.mean(), float(((form - form.mean()) ** 2).sum())
+    if size < EQUAL * float((form**2).sum()):  # equal gains: nobody sees the shift of the tokens
+        along = -form.T @ w("embed", "tokens") / float((form**2).sum())
+    else:
+        along = seen.T @ w(*one.table)[:, w.transformer.offset :] / size
+    out = none_within(along.mean(axis=1), along, 1, 1 / along.shape[1], slack)
+    one.act(w, out)
+    return out
+
+
+@fix.register
+def _(one: ValueKernel, w: FloatWeights, slack: float) -> Array:
+    """Value biases are the least that write the same."""
+    if one.source.site is not None:
+        return np.zeros((one.shape[0], 1, one.shape[1]))
+    value = w(*one.source.tensor)[..., 0]
+    out = -one.unwritten(w, value)
+    if np.linalg.norm(out) <= slack * np.linalg.norm(value):
+        out = np.zeros_like(out)
+    one.act(w, out)
+    return out
+
+
+@fix.register
+def _(one: CommonForm, w: FloatWeights, slack: float) -> Array:
+    """The form is as large as the map is beside its mean; of two signs, with the smaller mean."""
+    table = w(*one.shear.ports[0].tensor)
+    table = table * w("embed", "norm.gain").T if ("embed", "norm.gain") in w.tensors else table
+    table = table - table.mean(axis=1, keepdims=True)
+    form, mean = inverse_gain(w, one.site).T, table.mean(axis=0, keepdims=True)
+    seen = form @ table
+    size = float(np.linalg.norm(seen))
+    factor = float(np.linalg.norm(table - mean)) / size if size else 1.0
+    means = {f: np.linalg.norm(mean + (f - 1) / form.sum() * seen) for f in (factor, -factor)}
+    best = min(means, key=lambda f: float(means[f])) if size else 1.0
+    out = np.array([1.0 if abs(best - 1) <= slack else best])
+    one.act(w, out)
+    return out
+
+
+@fix.register
+def _(one: Order, w: FloatWeights, slack: float) -> Array:  # noqa: ARG001
+    """Gains are positive."""
+    gain = w(*one.ports[-1].tensor).reshape(*one.copies, one.width)
+    order = np.broadcast_to(np.arange(one.width), gain.shape)
+    out = np.stack([order, np.where(gain < 0, -1.0, 1.0)])
+    one.act(w, out)
+    return out
+
+
+# --- bases and scales -----------------------------------------------------------------------------
+
+
+@fix.register
+def _(one: Basis, w: FloatWeights, slack: float) -> Array:
+    """Gains are 1, and factors are balanced."""
+    if vector_of(one) is not None:
+        return _unit_vector(one, w)
+    return _BASES[one.group](one, w, slack)
+
+
+def _unit_vector(one: Basis, w: FloatWeights) -> Array:
+    """A gain that is next to zero goes into the maps, too, unless a bias needs them."""
+    vector, deep = vector_of(one), len(one.copies)
+    assert vector is not None
+    value = w(*vector.tensor).reshape(*one.copies, one.width)
+    sure = np.abs(value) > TINY * np.abs(value).max(initial=0.0)
+    by = np.where(sure, value, 1.0)
+    out = np.asarray(by if vector.reads else 1 / by)
+    one.act(w, out)
+    if not sure.all():
+        beside = [p for p in one.ports if p.reads == vector.reads and p is not vector]
+        for port in beside:
+            sure = sure | port.rows(w, deep).any(axis=-1)
+        rest = np.where(sure, 1.0, value)
+        for port in one.ports:
+            if port.reads != vector.reads:
+                port.times(w, rest, deep)
+        w.tensors[vector.tensor] = np.where(
+            sure.reshape(w(*vector.tensor).shape), w(*vector.tensor), 1.0
+        )
+    return out
+
+
+def _sides(one: Basis, w: FloatWeights) -> tuple[Array, Array]:
+    """The rows of all writers and of all readers: (*copies, width, ...).
+
+    Value biases are left out: which of them write nothing depends on the basis.
+    """
+    deep = len(one.copies)
+    sides: tuple[list[Array], list[Array]] = [], []
+    for port in one.ports:
+        if port.degree and port.tensor[1] != "b_V":
+            sides[port.reads].append(port.rows(w, deep))
+    writes, reads = (np.concatenate(side, axis=-1) for side in sides)
+    return writes, reads
+
+
+def _matrices(one: Basis, w: FloatWeights, slack: float) -> Array:
+    """Equal and diagonal Gram matrices; where rank is lacking, nothing is recorded."""
+    writes, reads = (side[..., one.start :, :] for side in _sides(one, w))
+    P, G = balancing(writes, reads.swapaxes(-1, -2), slack)
+    eye = np.broadcast_to(np.eye(one.width), (*one.copies, one.width, one.width))
+    M, inverse = eye.copy(), eye.copy()
+    M[..., one.start :, one.start :], inverse[..., one.start :, one.start :] = P, G
+    one.act_by(w, M, inverse)
+    full = P.any(axis=-1).all(axis=-1)[..., None, None]
+    return np.where(full, M, eye)
+
+
+def _factors(writes: Array, reads: Array, degrees: tuple[int, int], slack: float) -> Array:
+    """Scales that make norms equal; 1 where one of them is 0, or within `slack`."""
+    alive = (writes > 0) & (reads > 0)
+    ratio = np.where(alive, reads, 1.0) / np.where(alive, writes, 1.0)
+    out: Array = ratio ** (1 / sum(degrees))
+    return np.where(np.abs(1 / out - 1) <= slack, 1.0, out)
+
+
+def _clear(one: Basis, w: FloatWeights, alive: Array) -> None:
+    """Nothing passes where one side is zero: both are set to zero."""
+    if not alive.all():
+        for port in one.ports:
+            port.times(w, alive, len(one.copies))
+
+
+def _scales(one: Basis, w: FloatWeights, slack: float) -> Array:
+    """Norms of what units read and write are equal."""
+    writes, reads = (np.sqrt((side**2).sum(axis=-1)) for side in _sides(one, w))
+    _clear(one, w, (writes > 0) & (reads > 0))
+    degrees = [max(p.degree for p in one.ports if p.reads == reads) for reads in (False, True)]
+    out = _factors(writes, reads, (degrees[0], degrees[1]), slack)
+    one.act(w, out)
+    return out
+
+
+def _planes(one: Basis, w: FloatWeights, slack: float) -> Array:
+    """Norms of queries and keys are equal, plane by plane."""
+    planes = rotary_planes(w.transformer, one.turning)
+    first, second = np.array(planes).T
+    squares = [(side**2).sum(axis=-1) for side in _sides(one, w)]
+    writes, reads = (np.sqrt(x[..., first] + x[..., second]) for x in squares)
+    alive = np.ones((*one.copies, one.width))
+    alive[..., first] = alive[..., second] = (writes > 0) & (reads > 0)
+    _clear(one, w, alive)
+    scales = _factors(writes, reads, (1, 1), slack)
+    if one.group == "planes":
+        out = scales.astype(complex)
+    else:
+        every = [np.sqrt(x) for x in squares]
+        out = _factors(every[0], every[1], (1, 1), slack)
+        out[..., first] = out[..., second] = scales
+    one.act(w, out)
+    return out
+
+
+def _shear(one: Basis, w: FloatWeights, slack: float) -> Array:
+    """The means of what is written are zero."""
+    value = next(port for port in one.ports if not port.reads).rows(w, 0)
+    mean = none_within(value.mean(axis=0), value, 0, 1 / len(value), slack)
+    form = -np.linalg.lstsq(value.T, mean, rcond=DEFICIENT)[0]
+    out = np.eye(one.width) + np.ones((one.width, 1)) * form
+    one.act(w, out)
+    return out
+
+
+_BASES: dict[str, Callable[[Basis, FloatWeights, float], Array]] = {
+    "gl": _matrices,
+    "torus": _scales,
+    "planes": _planes,
+    "plane-scales": _planes,
+    "shear": _shear,
+}
