@@ -21,7 +21,7 @@ from segre.checkpoint.match import best_stream, settled, stream_products
 from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.nearest import nearest_choice
 from segre.checkpoint.pairs import Centred, Finder, aligned_pairs, centred
-from segre.checkpoint.reduce import GaugeChoice, Reduced, Restore
+from segre.checkpoint.reduce import Choose, Reduced, restore
 from segre.checkpoint.same import require_same_architecture
 from segre.checkpoint.signs import StreamSigns
 from segre.checkpoint.sizes import blocks
@@ -119,15 +119,13 @@ class Alignment:
 
     def parts(self) -> Iterator[tuple[str, Tensors]]:
         """The parts of the second checkpoint, aligned."""
-        finder = self._finder()
-        restore: Restore | None = None
-        flips = StreamSigns(self.one.spec)
+        spec, finder = self.two.spec, self._finder()
+        flips = StreamSigns(spec)
         for a, b in aligned_pairs(self.one, self.two, finder):
-            if restore is None:
-                restore = Restore(self.two.spec, finder.basis)
+            b.turn_beside(spec, finder.basis)
+            restore(spec, a, b, self._choices(a, b))
+            flips.apply(b.part, b.tensors, a.signs)
             target = self.one.part(b.part)
-            flips.apply(b.part, signed := dict(target), a.choice.signs)
-            restore.part(b, self._choice(a, b, signed))
             self._restored(b.part, b.tensors, target)
             self._measure(b.part, b.tensors, target)
             yield b.part, b.tensors
@@ -137,10 +135,9 @@ class Alignment:
         if after > before and (not self.batches or self.total.cosines()[0] > NEIGHBOURS):
             raise FartherError
 
-    def _choice(self, one: Reduced, two: Reduced, target: Tensors) -> GaugeChoice:
-        """The free choices that the second is given; of the first, only choices are needed."""
-        one.tensors.clear()
-        return nearest_choice(self.two.spec, two, one.choice, target)
+    def _choices(self, _one: Reduced, _two: Reduced) -> Choose:
+        """How the free choices of the second are found, from those of the first."""
+        return nearest_choice
 
     def _restored(self, part: str, new: Tensors, target: Tensors) -> None:
         """What else is done to a part of the second, in place."""

@@ -15,12 +15,10 @@ from typing import Any
 import numpy as np
 
 from segre.checkpoint.dtypes import dtype_name
-from segre.checkpoint.heads import DEFICIENT, HeadGauge
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model
-from segre.checkpoint.norm_gauge import NormGauge
 from segre.checkpoint.planes import free_planes
-from segre.checkpoint.reduce import GaugeChoice, Reduced, reduced
+from segre.checkpoint.reduce import Reduced, reduced
 from segre.checkpoint.strata import duplicate_units, equal_experts, equal_patterns, listed
 from segre.checkpoint.units import SHARED, UNITS, biased, dead_units, kinds, unit_norms
 from segre.errors import UnsupportedError
@@ -31,6 +29,11 @@ from segre.geometry.progress import Progress, quiet
 from segre.geometry.redundancy import counted
 from segre.models.registry import from_config
 from segre.shown import Tabular
+from segre.symmetry.balance import DEFICIENT
+from segre.symmetry.basis import Basis
+from segre.symmetry.constants import Constants
+from segre.symmetry.normal import vector_of
+from segre.symmetry.space import Tensor
 from segre.transformer.spec import Transformer
 
 DEGENERATE = 1e6  # heads with larger condition numbers are named
@@ -198,10 +201,10 @@ def describe(model: Model, progress: Progress = quiet) -> Info:
     """Count and measure; one part of the weights is in memory at a time."""
     ends, layers = {}, []
     roundoff = model.roundoff()
-    for done, found in enumerate(reduced(model)):
+    for done, found in enumerate(reduced(model, measured=True)):
         progress("measuring", done, len(model.parts))
         if found.part in ("embed", "head"):
-            ends[found.part] = _norms(model.spec, found.choice.norms)
+            ends[found.part] = _norms(found)
         else:
             with threads_for(model.spec.head):
                 layers.append(_layer(model.spec.at(found.part), found, roundoff))
@@ -259,7 +262,7 @@ def _layer(spec: Transformer, found: Reduced, roundoff: float) -> LayerInfo:
     special = [*_special_heads("OV", ov, roundoff), *_special_heads("QK", qk, roundoff)]
     special += [*_special_patterns(spec, w), *_special_units("MLP units", units)]
     special += [*_special_units("shared MLP units", shared), *_special_experts(w)]
-    gauge = _gauge(spec, found.choice)
+    gauge = _gauge(found)
     return LayerInfo(int(found.part), ov, qk, gauge, units, shared, tuple(special))
 
 
@@ -272,52 +275,52 @@ def _products(left: Array, right: Array, roundoff: float) -> tuple[Product, ...]
     return tuple(Product(tuple(s.tolist()), int(r)) for s, r in zip(sigma, ranks, strict=True))
 
 
-def _gauge(spec: Transformer, choice: GaugeChoice) -> Gauge:
-    heads = choice.heads
-    assert heads is not None
+def _gauge(found: Reduced) -> Gauge:
+    """How far the removed elements are from the identity, by the tensors that they act on."""
+
+    def elements(*names: str) -> Iterator[Array]:
+        for one, element in found.move:
+            if isinstance(one, Basis) and one.ports[0].tensor[1] in names:
+                yield element
+
+    qk = [_condition(x) for x in elements("W_K") if x.ndim > 2]
+    planes = [_largest_log(x) for x in elements("W_K", "R_K", "normk.gain") if x.ndim < 3]
+    units = [_largest_log(x) for x in elements("W_gate", "W_up")]
     return Gauge(
-        vo=_condition(heads.vo),
-        qk=None if heads.basis is None else _condition(heads.basis),
-        planes=_planes(spec, heads, choice.latents),
-        units=None if choice.units is None else _largest_log(choice.units),
-        norms=_norms(spec, choice.norms),
+        vo=max(_condition(x) for x in elements("W_V")),
+        qk=max(qk, default=None),
+        planes=max(planes, default=None),
+        units=max(units, default=None),
+        norms=_norms(found),
     )
 
 
-def _planes(spec: Transformer, heads: HeadGauge, common: Array | None) -> float | None:
-    factors = heads.gains if spec.qknorm else heads.planes if common is None else common
-    return None if factors is None else _largest_log(factors)
-
-
-def _condition(gauge: Array) -> float:
-    return float(np.linalg.cond(gauge).max())
+def _condition(matrices: Array) -> float:
+    return float(np.linalg.cond(matrices).max())
 
 
 def _largest_log(factors: Array) -> float:
     return float(np.abs(np.log2(np.abs(factors))).max())
 
 
-def _norms(spec: Transformer, gauge: NormGauge) -> Norms:
-    gains = [np.abs(gain) for gain in gauge.gains.values()]
-    shifts = [float(np.abs(shift).max()) for shift in gauge.shifts.values()]
+def _norms(found: Reduced) -> Norms:
+    gains, shifts = [], []
+    for one, element in found.move:
+        if isinstance(one, Basis) and (vector := vector_of(one)) and not vector.reads:
+            gains.append(np.abs(1 / element))
+        source = one.sources[-1].tensor[1] if isinstance(one, Constants) else ""
+        if source.endswith((".bias", "b_E", "positions")):
+            shifts.append(float(np.abs(element).max()))
     return Norms(
         (float(min(g.min() for g in gains)), float(max(g.max() for g in gains))) if gains else None,
         max(shifts, default=None),
-        dict(_unseen(spec, gauge)),
+        {tensor[1]: share for tensor, share in found.shares.items() if _own(found, tensor)},
     )
 
 
-def _unseen(spec: Transformer, gauge: NormGauge) -> Iterator[tuple[str, float]]:
-    """Components that were taken off tensors, over the tensors; means are of d coordinates."""
-    for name, read in gauge.reads.items():
-        yield name, _share(np.linalg.norm(read), gauge.sizes[name])
-    for name, write in gauge.writes.items():
-        if not name.startswith("b_"):
-            yield name, _share(spec.d**0.5 * np.linalg.norm(write), gauge.sizes[name])
-
-
-def _share(part: Any, whole: float) -> float:
-    return float(part) / whole if whole else 0.0
+def _own(found: Reduced, tensor: Tensor) -> bool:
+    """Whether a tensor is a matrix of a part, whose share without effect is shown."""
+    return tensor[0] == found.part and not tensor[1].startswith("b_")
 
 
 def _units(spec: Transformer, w: Tensors, kind: str) -> Units:

@@ -7,88 +7,57 @@ minimum of p s^2 - 2 q s + r / s^2 - 2 t / s, at a root of a quartic.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
-
 import numpy as np
 
-from segre.checkpoint.experts import shift_router
-from segre.checkpoint.flips import rows_of
-from segre.checkpoint.heads import unbalance
-from segre.checkpoint.latents import normed_readers, turn_planes
-from segre.checkpoint.layout import Tensors
-from segre.checkpoint.planes import keys, planes, queries
-from segre.checkpoint.reduce import GaugeChoice, Reduced
-from segre.checkpoint.sublayers import SUBLAYERS
-from segre.checkpoint.units import SHARED, UNITS, biased, scale_units, signed, unit_norms
 from segre.fields.interface import Array
-from segre.symmetry.wiring import readers
+from segre.symmetry.action import Actor
+from segre.symmetry.basis import Basis
+from segre.symmetry.finite import Order
+from segre.symmetry.normal import vector_of
+from segre.symmetry.space import FloatWeights, rotary_planes
+from segre.symmetry.wiring import End, readers
 from segre.transformer.spec import Transformer
 
+SUBLAYERS = {"norm1": "attention", "norm2": "mlp"}  # by the norm before each
 _KEPT = 0.05  # a reader agrees when its distance is below this part of the largest one's
 
 
-def nearest_choice(
-    spec: Transformer, found: Reduced, like: GaugeChoice, target: Tensors
-) -> GaugeChoice:
-    """The choices `like`, with scales that bring the reduced part `found` nearest to `target`."""
-    w, folded = dict(found.tensors), dict(target)
-    for norm, gain in like.norms.gains.items():
-        for name, bias in norm_readers(spec, found.part, norm).items():
-            if bias is not None and norm in like.norms.shifts:
-                folded[bias] = folded[bias] + folded[name] @ like.norms.shifts[norm]
-            if name in folded:
-                folded[name] = folded[name] * gain.T
-    for norm, signs in like.norms.signs.items():
-        writer = rows_of(spec, norm)[0]
-        folded[writer] = folded[writer] * signs
-    heads, units, shared = like.heads, like.units, like.shared
-    if heads is not None:
-        own = spec.at(found.part)
-        if heads.planes is not None:
-            heads = replace(heads, planes=_planes(own, w, folded))
-        unbalance(own, w, heads)
-    if like.latents is not None:
-        turn_planes(spec, w, like.latents)
-    if units is not None and signed(spec):
-        units = _units(w, folded)
-    if units is not None:
-        scale_units(spec, w, units)
-    if shared is not None:
-        shared = _units(w, folded, SHARED)
-        scale_units(spec, w, shared, SHARED)
-    if like.router is not None:
-        shift_router(w, like.router)
-    for name, read in like.norms.reads.items():
-        w[name] = w[name] + read * spec.d**-0.5
-    free = (*SUBLAYERS, *normed_readers(spec), *(("norm",) if spec.norm == "rms" else ()))
-    gains = {
-        norm: _gains(norm_readers(spec, found.part, norm), gain, w, target)
-        if norm in free
-        else gain
-        for norm, gain in like.norms.gains.items()
-    }
-    flips = {norm: _signs(spec, norm, w, target) for norm in like.norms.signs}
-    norms = replace(like.norms, gains=gains, signs=flips)
-    return GaugeChoice(norms, heads, units, shared, like.router, like.latents, like.signs)
+def nearest_choice(one: Actor, like: Array, a: FloatWeights, b: FloatWeights) -> Array:
+    """The element `like`, or scales with which `b` is nearest to `a` once they are put back."""
+    if isinstance(one, Order):
+        return nearest_signs(one, like, a, b)
+    if not isinstance(one, Basis) or any(port.degree > 1 for port in one.ports):
+        return like
+    vector = vector_of(one)
+    if vector is None:
+        latent = one.group == "planes" and not one.copies
+        free = one.group == "planes" or (one.group == "torus" and _gated(one))
+        return 1 / _scales(one, a, b) if free and not latent else like
+    name = vector.tensor[1].removesuffix(".gain")
+    rms = a.transformer.norm == "rms"
+    if name in (*SUBLAYERS, "normq", "normk") or (name == "norm" and rms):
+        return 1 / _gains(one, 1 / like, a, b)
+    return like
 
 
-def _signs(spec: Transformer, norm: str, w: Tensors, target: Tensors) -> Array:
-    """Signs of a gain and of the rows that its norm is of: a gain near 0 has either."""
-    writer = rows_of(spec, norm)[0]
-    products = np.moveaxis(w[writer] * target[writer], -2, 0)
-    inner = products.reshape(len(products), -1).sum(axis=1)[:, None]
-    gain = f"{norm}.gain"
-    return np.where(inner + w[gain] * target[gain] < 0, -1.0, 1.0)
+def _gated(one: Basis) -> bool:
+    """Whether units have gates, beside what their scale passes through."""
+    return any(port.tensor[1].endswith("_gate") for port in one.ports)
+
+
+def nearest_signs(one: Order, like: Array, a: FloatWeights, b: FloatWeights) -> Array:
+    """Signs of a gain after a sublayer and of the rows that it is of: a gain near 0 has either."""
+    if not one.ports[-1].tensor[1].startswith("post"):
+        return like
+    ports = (one.ports[0], one.ports[-1])
+    inner = sum((p.rows(a, 0) * p.rows(b, 0)).sum(axis=1) for p in ports)
+    return np.stack([like[0], np.where(np.asarray(inner) < 0, -1.0, 1.0)])
 
 
 def norm_readers(spec: Transformer, part: str, norm: str) -> dict[str, str | None]:
-    """The tensors that read what a norm norms, with their biases."""
-    if norm in (latents := normed_readers(spec)):
-        return dict.fromkeys(latents[norm])
-    if norm not in SUBLAYERS:
-        return {}
-    return {reader.weight: reader.bias for reader in readers(spec, (part, SUBLAYERS[norm]))}
+    """The tensors that read what a norm before a sublayer norms, with their biases."""
+    end: End = (part, SUBLAYERS[norm])
+    return {reader.weight: reader.bias for reader in readers(spec, end)}
 
 
 def nearest_scale(p: Array, q: Array, r: Array, t: Array, *, positive: bool = False) -> Array:
@@ -112,42 +81,34 @@ def nearest_scale(p: Array, q: Array, r: Array, t: Array, *, positive: bool = Fa
     return np.where(known & np.isfinite(value.min(axis=-1)), best, 1.0)
 
 
-def _planes(spec: Transformer, w: Tensors, target: Tensors) -> Array:
-    """Scales of the keys by plane; their phases are matched already."""
-    k, q = planes(spec, keys(w)), planes(spec, queries(w))
-    k2, q2 = planes(spec, keys(target)), planes(spec, queries(target))
-
-    def inner(a: Array, b: Array) -> Array:
-        return np.asarray((a * np.conj(b)).real.sum(axis=(1, 3)))
-
-    return nearest_scale(
-        inner(k, k), inner(k, k2), inner(q, q), inner(q, q2), positive=True
-    ).astype(complex)
-
-
-def _units(w: Tensors, target: Tensors, kind: str = UNITS) -> Array:
-    reads, writes = unit_norms(w, kind)
-    up, down = f"{kind}_up", f"{kind}_down"
-    read = (w[up] * target[up]).sum(axis=-1)
-    if bias := biased(w, kind, "up"):
-        read = read + (w[bias] * target[bias])[..., 0]
-    written = (w[down] * target[down]).sum(axis=-2)
-    return nearest_scale(reads**2, read, writes**2, written)
+def _scales(one: Basis, a: FloatWeights, b: FloatWeights) -> Array:
+    """Scales of what is written to units or planes; phases of planes are matched already."""
+    deep, sums = len(one.copies), [[np.zeros(1), np.zeros(1)] for _ in range(2)]
+    for port in one.ports:
+        if port.degree:
+            x, y = port.rows(a, deep), port.rows(b, deep)
+            own = sums[port.reads]
+            own[0] = own[0] + (y * y).sum(axis=-1)
+            own[1] = own[1] + (x * y).sum(axis=-1)
+    every = [total for side in sums for total in side]
+    if one.group != "planes":
+        return nearest_scale(*every)
+    first, second = np.array(rotary_planes(a.transformer, one.turning)).T
+    p, q, r, t = (total[..., first] + total[..., second] for total in every)
+    return nearest_scale(p, q, r, t, positive=True).astype(complex)
 
 
-def _gains(by: Iterable[str], like: Array, w: Tensors, target: Tensors) -> Array:
+def _gains(one: Basis, like: Array, a: FloatWeights, b: FloatWeights) -> Array:
     """The nearest gains; those of the first, where with them one reader agrees and others do not.
 
     A fine-tune of some readers leaves the gain and the other readers unchanged. The smallest
     distance would spread the change over all of them.
     """
-    found = [name for name in (list(by) or ["W_U"]) if name in w]
-    rows = [(w[name].reshape(-1, len(like)), target[name].reshape(-1, len(like))) for name in found]
-    sizes = np.array([(one**2).sum(axis=0) for one, _ in rows])
-    inner = np.array([(one * two).sum(axis=0) for one, two in rows]).sum(axis=0)
-    ones = np.ones(len(like))
-    scales = nearest_scale(ones, like[:, 0], sizes.sum(axis=0), inner)
-    apart = np.array([((one - two * like[:, 0]) ** 2).sum(axis=0) for one, two in rows])
+    rows = [(port.rows(b, 0), port.rows(a, 0)) for port in one.ports if port.reads]
+    sizes = np.array([(x**2).sum(axis=1) for x, _ in rows])
+    inner = np.array([(x * y).sum(axis=1) for x, y in rows]).sum(axis=0)
+    scales = nearest_scale(np.ones(len(like)), like, sizes.sum(axis=0), inner)
+    apart = np.array([((x - y * like[:, None]) ** 2).sum(axis=1) for x, y in rows])
     relative = apart / np.maximum(sizes, 1e-300)
     kept = relative.min(axis=0) < _KEPT**2 * relative.max(axis=0)
-    return np.where(kept, like[:, 0], scales)[:, None]
+    return np.where(kept, like, scales)

@@ -1,45 +1,32 @@
 """A checkpoint with all its free continuous choices removed part by part, and restored.
 
-The remaining freedom consists of orthogonal matrices and permutations (`turn`): of the stream, of
-each head, of the units.
+The choices are elements of what is free in each space (`segre.symmetry`), so that they can be put
+back, also on another checkpoint. The remaining freedom consists of orthogonal matrices and
+permutations: of the stream, of each head, of the units.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from segre.checkpoint.alignment import StreamAlignment
-from segre.checkpoint.experts import RouterGauge, centre_router, shift_router
-from segre.checkpoint.heads import HeadGauge, balance, unbalance
-from segre.checkpoint.latents import balance_planes, turn_planes
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model
-from segre.checkpoint.narrow import joint
-from segre.checkpoint.norm_gauge import NormGauge, Stream
-from segre.checkpoint.norms import fix_gauge, restore_gauge
 from segre.checkpoint.served import require_normal_form
 from segre.checkpoint.signs import Signs, StreamSigns, chosen_signs
-from segre.checkpoint.tables import shiftable
-from segre.checkpoint.units import SHARED, balance_units, scale_units
 from segre.checkpoint.without_effect import clear_dead_units
 from segre.fields.interface import Array
+from segre.symmetry.action import Actor, Move, Read
+from segre.symmetry.normal import Reduction
+from segre.symmetry.space import FloatWeights, Tensor
 from segre.transformer.spec import Transformer
 
-
-@dataclass
-class GaugeChoice:
-    """All free continuous choices of one part."""
-
-    norms: NormGauge = field(default_factory=NormGauge)
-    heads: HeadGauge | None = None
-    units: Array | None = None
-    shared: Array | None = None  # units of shared experts
-    router: RouterGauge | None = None
-    latents: Array | None = None  # (planes,): factors of the rotary key of latent attention
-    signs: Signs = field(default_factory=dict)  # of norms
+PREFERENCES = "b_R"  # of a router: constants, whose mean has no effect
+Choose = Callable[[Actor, Array, FloatWeights, FloatWeights], Array]
 
 
 @dataclass
@@ -48,82 +35,81 @@ class Reduced:
 
     part: str
     tensors: Tensors
-    choice: GaugeChoice
-    tables: Array | None = None  # directions in which tokens shift against positions
-    last: tuple[Array, Array] | None = None  # gain and bias of the last norm of shared layers
+    move: Move = field(default_factory=list)
+    signs: Signs = field(default_factory=dict)  # of norms
+    preference: Array | float = 0.0  # of experts: the mean
+    beside: dict[Tensor, Array] = field(default_factory=dict)  # of other parts it depends on
+    shares: dict[Tensor, float] = field(default_factory=dict)  # of tensors without effect
+
+    def weights(self, spec: Transformer) -> FloatWeights:
+        """The tensors, and those beside them."""
+        own = {(self.part, name): x for name, x in self.tensors.items()}
+        return FloatWeights(spec, self.beside | own)
+
+    def turn_beside(self, spec: Transformer, turn: StreamAlignment) -> None:
+        """Tensors of other parts in another basis of the stream."""
+        for part, name in self.beside:
+            one = {name: self.beside[part, name]}
+            turn.apply(spec, part, one)
+            self.beside[part, name] = one[name]
 
 
-def reduced(model: Model, slack: float = 0.0) -> Iterator[Reduced]:
+def reduced(model: Model, slack: float = 0.0, *, measured: bool = False) -> Iterator[Reduced]:
     """The parts of a model, one after the other, reduced; only one is in memory.
 
     Tensors that differ from their reduced form by less than `slack`, relative to their size, stay.
+    If `measured`, it is said which share of tensors has no effect.
     """
-    spec = model.spec
+    spec, signs = model.spec, chosen_signs(model)
     require_normal_form(spec)
-    stream, flips, signs = Stream(), StreamSigns(spec), chosen_signs(model)
+    reduction = Reduction(spec, _reader(model, signs), slack, measured=measured)
+    flips = StreamSigns(spec)
     for part in model.parts:
         w = model.part(part)
         clear_dead_units(spec.at(part), w, model.roundoff())
         flips.apply(part, w, signs[part])
-        if part == "embed":
-            names = ["normT.gain"] if spec.transform and spec.headnorm else []
-            stream.tables = shiftable(spec, model.part("head", names))
-            if joint(spec):
-                norm = model.part("1", ["post2.gain", "post2.bias"])
-                flip = signs["1"].get("post1", np.ones((1, 1)))
-                stream.last = norm["post2.gain"] * flip, norm["post2.bias"]
-        if needs_table(spec, part):
-            w |= model.part("embed", ["tokens"])
-        norms = fix_gauge(spec.at(part), part, w, stream, slack)
-        if needs_table(spec, part):
-            del w["tokens"]
-        choice = GaugeChoice(norms, signs=signs[part])
-        if part not in ("embed", "head"):
-            choice.heads = balance(spec.at(part), w, slack)
-            choice.latents = balance_planes(spec, w, slack)
-            choice.units = balance_units(spec, w, slack)
-            choice.shared = balance_units(spec, w, slack, SHARED)
-            choice.router = centre_router(spec, w, slack)
-        yield Reduced(part, w, choice, stream.tables, stream.last)
+        preference = _centre_preferences(w, slack)
+        move = reduction.part(part, w)
+        yield Reduced(part, w, move, signs[part], preference, reduction.beside, reduction.shares)
 
 
-def needs_table(spec: Transformer, part: str) -> bool:
-    """Whether a part uses the table of tokens of another: tied, with a norm's bias before it."""
-    return part == "head" and spec.tied and spec.transform
+def _reader(model: Model, signs: dict[str, Signs]) -> Read:
+    """Reads single tensors, with their signs in the normal form."""
+    before, flips = {}, StreamSigns(model.spec)
+    for part in model.parts:
+        before[part] = copy(flips)
+        flips.apply(part, {}, signs[part])
+
+    def read(tensor: Tensor) -> Array:
+        part, name = tensor
+        found = model.part(part, [name])
+        copy(before[part]).apply(part, found, signs[part])
+        return found[name]
+
+    return read
 
 
-class Restore:
-    """Puts choices back, part by part, on weights in a turned basis; the inverse of `reduced`."""
+def _centre_preferences(w: Tensors, slack: float) -> Array | float:
+    """Remove the mean of what routers prefer, in place, unless rounding explains it."""
+    if PREFERENCES not in w:
+        return 0.0
+    mean: Array = w[PREFERENCES].mean(axis=0, keepdims=True)
+    if np.linalg.norm(mean) <= slack * np.linalg.norm(w[PREFERENCES]):
+        return 0.0
+    w[PREFERENCES] = w[PREFERENCES] - mean
+    return mean
 
-    def __init__(self, spec: Transformer, turn: StreamAlignment) -> None:
-        self.spec, self.turn, self.stream, self.flips = spec, turn, Stream(), StreamSigns(spec)
-        self.table: Array | None = None
 
-    def part(self, found: Reduced, choice: GaugeChoice) -> None:
-        """Restore one part in place."""
-        part, w, tables = found.part, found.tensors, found.tables
-        if tables is not None:
-            basis = self.turn.embed or self.turn
-            self.stream.tables = basis.write(tables) if self.spec.tied else tables
-        if part == "embed" and found.last is not None:
-            gain, bias = found.last
-            self.stream.last = self.turn.gain(gain), self.turn.write(bias)
-        if choice.heads is not None:
-            unbalance(self.spec.at(part), w, choice.heads)
-        if choice.latents is not None:
-            turn_planes(self.spec, w, choice.latents)
-        if choice.units is not None:
-            scale_units(self.spec, w, choice.units)
-        if choice.shared is not None:
-            scale_units(self.spec, w, choice.shared, SHARED)
-        if choice.router is not None:
-            shift_router(w, choice.router)
-        if needs_table(self.spec, part):
-            assert self.table is not None
-            w["tokens"] = self.table
-        restore_gauge(self.spec.at(part), part, w, choice.norms, self.stream)
-        if part == "embed" and needs_table(self.spec, "head"):
-            self.table = w["tokens"]
-        if needs_table(self.spec, part):
-            del w["tokens"]
-        self.flips.apply(part, w, choice.signs)
+def restore(spec: Transformer, one: Reduced, two: Reduced, choose: Choose) -> None:
+    """Give `two`, in place, the choices of `one`, or those that `choose` finds instead.
+
+    It is given what acts, the element of `one`, and both parts: `one` after, and `two` before the
+    choice is put back.
+    """
+    a, b = one.weights(spec), two.weights(spec)
+    for actor, element in reversed(one.move):
+        actor.act(a, actor.inverse(element))
+        actor.act(b, actor.inverse(choose(actor, element, a, b)))
+    two.tensors = {name: b(two.part, name) for name in two.tensors}
+    if PREFERENCES in two.tensors:
+        two.tensors[PREFERENCES] = two.tensors[PREFERENCES] + one.preference

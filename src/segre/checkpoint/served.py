@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from segre.checkpoint.narrow import joint
 from segre.errors import CheckpointError, UnsupportedError
 from segre.transformer.by_layer import every
 from segre.transformer.spec import Transformer
+
+
+def joint(spec: Transformer) -> bool:
+    """Whether the first readers of the stream are those of all layers."""
+    return spec.share and spec.layers > 1
 
 
 def require_normal_form(spec: Transformer) -> None:

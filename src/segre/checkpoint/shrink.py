@@ -18,12 +18,11 @@ import numpy as np
 from segre.checkpoint.alignment import stream_freedom
 from segre.checkpoint.frame import weights
 from segre.checkpoint.layout import Tensors
-from segre.checkpoint.narrow import joint
-from segre.checkpoint.norm_gauge import away_from
 from segre.checkpoint.planes import free_key_biases, met_keys, queries, set_still, still, turning
-from segre.checkpoint.sublayers import free_mean, sublayer_kinds, written
-from segre.checkpoint.tables import TABLES, shifted_positions
+from segre.checkpoint.served import joint
+from segre.checkpoint.without_effect import away_from, free_mean
 from segre.fields.interface import Array
+from segre.symmetry.means import written
 from segre.symmetry.wiring import norm_before, readers
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import CONSTANTS, parts
@@ -192,13 +191,14 @@ def _rules(
                 yield name, _orthogonal(np.ones(spec.experts), 0)
     if spec.norm != "layer":
         return
-    tables = TABLES if spec.embnorm or spec.place != "post" else ()
+    shown = spec.embnorm or spec.place != "post"
+    tables = ("tokens", "W_P", "positions", "types") if shown else ()
     wide = spec.embed or spec.d
     for name in tables:
         if name in w and not (name == "tokens" and spec.tied):
             yield name, _orthogonal(np.ones(wide), -2)
     for kind in _sublayers(spec, part):
-        for name in written(spec, (part, kind)):
+        for _, name in (port.tensor for port in written(spec, (part, kind))):
             if free_mean(spec, name, last=part == str(spec.layers)):
                 yield name, _orthogonal(np.ones(spec.d), -2)
     if "W_E" in w:
@@ -207,7 +207,7 @@ def _rules(
             yield "W_E", _orthogonal(np.ones(spec.d), -2)
     if "types" in w:
         yield "types", _orthogonal(np.ones(spec.types), -1)
-    if "positions" in w and not spec.patch and (not spec.tied or shifted_positions(spec)):
+    if "positions" in w and not spec.patch and (not spec.tied or _shifted(spec)):
         yield "positions", _orthogonal(np.ones(spec.positions - spec.offset), -1)
     normed = spec.headnorm if spec.transform else "b_U" in w and not spec.pooler
     if "W_U" in w and normed:
@@ -232,7 +232,14 @@ def _rules(
 
 def _sublayers(spec: Transformer, part: str) -> list[str]:
     """Attention and MLP of a part, if it is a layer."""
-    return [] if part in ("embed", "head") else sublayer_kinds(spec)
+    kinds = ["attention"] if spec.mlp == "none" else ["attention", "mlp"]
+    return [] if part in ("embed", "head") else kinds
+
+
+def _shifted(spec: Transformer) -> bool:
+    """Whether the biases of the first layer take what all positions have in common."""
+    plain = spec.place == "post" and not spec.embnorm and not spec.embed
+    return plain and spec.bias == "all" and spec.pos == "learned"
 
 
 def _bare(spec: Transformer, part: str, kind: str) -> bool:

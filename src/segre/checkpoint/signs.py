@@ -21,7 +21,7 @@ from segre.checkpoint.alignment import StreamAlignment
 from segre.checkpoint.flips import unsure
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model
-from segre.checkpoint.narrow import joint
+from segre.checkpoint.served import joint
 from segre.fields.interface import Array
 from segre.symmetry.wiring import readers, writer_bias, writers
 from segre.transformer.spec import Transformer

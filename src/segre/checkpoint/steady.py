@@ -10,23 +10,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 
 from segre.checkpoint.align import NEAR, Alignment, Known
 from segre.checkpoint.alignment import StreamAlignment, stream_freedom
 from segre.checkpoint.fits import Rows, common, rounding_noise, spectrum, unlike
-from segre.checkpoint.heads import unbalance
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.match import best_stream, stream_rows
-from segre.checkpoint.nearest import norm_readers
-from segre.checkpoint.norm_gauge import away_from
+from segre.checkpoint.nearest import SUBLAYERS, nearest_signs, norm_readers
 from segre.checkpoint.pairs import Centred, Finder, aligned_pairs
-from segre.checkpoint.planes import free_key_biases, keys, met_keys, planes, queries, still, turning
-from segre.checkpoint.reduce import GaugeChoice, Reduced
-from segre.checkpoint.sublayers import SUBLAYERS, free_mean
-from segre.checkpoint.units import DEGREE, kinds, scale_units, scaled
+from segre.checkpoint.planes import free_key_biases, turning
+from segre.checkpoint.reduce import Choose, Reduced
+from segre.checkpoint.without_effect import away_from, free_mean
 from segre.fields.interface import Array
+from segre.symmetry.action import Actor
+from segre.symmetry.basis import Basis
+from segre.symmetry.finite import Order
+from segre.symmetry.normal import vector_of
+from segre.symmetry.space import FloatWeights, Port, rotary_planes
 from segre.transformer.spec import Transformer
 
 _ROUNDS = 12  # of fitting, at most
@@ -80,11 +83,17 @@ class Steady(Alignment):
             own = {name: value for name, value in a.tensors.items() if name[2:] not in {*free}}
             yield from stream_rows(self.one.spec, own, b.tensors, gains=False)
 
-    def _choice(self, one: Reduced, two: Reduced, target: Tensors) -> GaugeChoice:
-        a, b, like = dict(one.tensors), two.tensors, one.choice
+    def _choices(self, one: Reduced, two: Reduced) -> Choose:
+        a, b = one.tensors, two.tensors
         spec = self.two.spec.at(two.part)
-        readers = {norm: _readers(spec, two.part, norm, b) for norm in like.norms.gains}
-        whole = a if spec.norm == "rms" else _with_means(spec, target, like, readers)
+        free = [actor for actor, _ in one.move if isinstance(actor, Basis)]
+        readers = {
+            vector.tensor[1]: [p.tensor[1] for p in actor.ports if p.reads and p.tensor[1] in b]
+            for actor in free
+            if (vector := vector_of(actor)) and vector.tensor[0] == one.part and not vector.reads
+        }
+        readers = {norm: names for norm, names in readers.items() if not norm.startswith("normT")}
+        whole = a if spec.norm == "rms" else self._with_means(one)
         gains: Tensors = {}
         for _ in range(2):  # heads that read a norm can be compared once its gain is known
             seen = dict(b)
@@ -93,7 +102,7 @@ class Steady(Alignment):
                     seen[name] = b[name] / gain.T
                     if spec.norm == "layer":
                         seen[name] = seen[name] - seen[name].mean(axis=-1, keepdims=True)
-            _steady_layer(spec, a, seen, b, like, self._near)
+            self._steady_layer(one, seen, two)
             gains = {}
             for norm, names in readers.items():
                 found = _changed_gain(spec, names, whole, a, b, self._near)
@@ -101,10 +110,35 @@ class Steady(Alignment):
                     gains[norm] = found
             if not gains:
                 break
-        nearest = super()._choice(one, two, target)
-        own = {norm: gain * gains.get(norm, 1.0) for norm, gain in like.norms.gains.items()}
-        norms = replace(nearest.norms, gains=own)
-        return replace(nearest, norms=norms, heads=like.heads, units=like.units, shared=like.shared)
+
+        def choose(actor: Actor, like: Array, a: FloatWeights, b: FloatWeights) -> Array:
+            if isinstance(actor, Order):
+                return nearest_signs(actor, like, a, b)
+            vector = vector_of(actor) if isinstance(actor, Basis) else None
+            if vector is not None and vector.tensor[1] in gains:
+                return np.asarray(like / gains[vector.tensor[1]][:, 0])
+            return like
+
+        return choose
+
+    def _with_means(self, one: Reduced) -> Tensors:
+        """A part that is reduced, except that its readers have what a LayerNorm never passes on."""
+        w = replace(one, tensors=self.one.part(one.part)).weights(self.one.spec)
+        for actor, element in one.move:
+            if isinstance(actor, Basis):
+                actor.act(w, element)
+        return {name: w(one.part, name) for name in one.tensors}
+
+    def _steady_layer(self, one: Reduced, seen: Tensors, two: Reduced) -> None:
+        """Bases of heads and scales of units of `two`, in place, in which `seen` is as `one`."""
+        spec = self.two.spec
+        a, b, c = one.weights(spec), replace(two, tensors=seen).weights(spec), two.weights(spec)
+        for actor, _ in one.move:
+            if isinstance(actor, Basis) and vector_of(actor) is None:
+                found = _common_basis(actor, a, b, self._near)
+                if found is not None:
+                    actor.act(c, found)
+        two.tensors.update({name: c(two.part, name) for name in two.tensors})
 
     def _restored(self, part: str, new: Tensors, target: Tensors) -> None:
         spec = self.two.spec.at(part)
@@ -194,31 +228,6 @@ def _apart(one: Array, two: Array) -> Array:
     return np.where(sizes > 0, ((one - two) ** 2).sum(axis=1) / np.where(sizes > 0, sizes, 1), 1.0)
 
 
-def _readers(spec: Transformer, part: str, norm: str, w: Tensors) -> list[str]:
-    """The tensors that absorb the gain of a norm."""
-    if part == "head":
-        return ["W_U"] if norm == "norm" and "W_U" in w and not spec.transform else []
-    return [name for name in norm_readers(spec, part, norm) if name in w]
-
-
-def _with_means(
-    spec: Transformer, target: Tensors, like: GaugeChoice, readers: dict[str, list[str]]
-) -> Tensors:
-    """A part that is reduced, except that its readers have what a LayerNorm never passes on."""
-    out = dict(target)
-    for norm, names in readers.items():
-        out |= {name: out[name] * like.norms.gains[norm].T for name in names}
-    if like.heads is not None:
-        vo, basis, scales = like.heads.vo, like.heads.basis, like.heads.planes
-        inverse = replace(like.heads, vo=np.linalg.inv(vo), bias=None)
-        inverse.basis = None if basis is None else np.linalg.inv(basis)
-        inverse.planes = None if scales is None else 1 / scales
-        unbalance(spec, out, inverse)
-    if like.units is not None:
-        scale_units(spec, out, 1 / like.units)
-    return out
-
-
 def _changed_gain(
     spec: Transformer, names: list[str], whole: Tensors, one: Tensors, two: Tensors, near: float
 ) -> Array | None:
@@ -246,35 +255,43 @@ def _changed_gain(
     return gain[:, None] if after < unlike(z - y, y, near) else None
 
 
-def _steady_layer(
-    spec: Transformer, one: Tensors, seen: Tensors, two: Tensors, like: GaugeChoice, near: float
-) -> None:
-    """Bases of heads and scales of units of `two`, in place, in which `seen` agrees with `one`."""
-    both = one, seen
-    if like.heads is not None:
-        gauge = replace(like.heads, bias=None, planes=None, basis=None)
-        if gauge.gains is not None and gauge.signs is not None:
-            signs = np.ones_like(gauge.signs[0]), np.ones_like(gauge.signs[1])
-            gauge = replace(gauge, gains=np.ones_like(gauge.gains), signs=signs)
-        a, b, c, d = (*(w["W_V"] for w in both), *(w["W_O"].swapaxes(-1, -2) for w in both))
-        gauge.vo = common((a, b), (c, d), near)
-        if turning(spec) and not spec.qknorm:
-            a, b, c, d = (_by_plane(spec, of(w)) for of in (keys, queries) for w in both)
-            gauge.planes = common((a, b), (c, d), near).reshape(len(gauge.vo), -1)
-        if spec.still and not spec.qknorm and not spec.latent:
-            a, b = (still(spec, met_keys(spec, w)) for w in both)
-            c, d = (still(spec, queries(w)) for w in both)
-            gauge.basis = common((a, b), (c, d), near)
-        unbalance(spec, two, gauge)
-    for kind in kinds(two) if scaled(spec) else ():
-        up, down = f"{kind}_up", f"{kind}_down"
-        every = (*(w[up] for w in both), *(w[down].swapaxes(-1, -2) for w in both))
-        a, b, c, d = (x.reshape(-1, 1, 1, x.shape[-1]) for x in every)
-        found = common((a, b), (c, d), near, DEGREE.get(spec.mlp, 1))
-        scale_units(spec, two, found.reshape(two[up].shape[:-1]), kind)
+def _common_basis(one: Basis, a: FloatWeights, b: FloatWeights, near: float) -> Array | None:
+    """The basis or scales in which most of what `b` writes and reads agrees with `a`, if any."""
+    if one.group not in ("gl", "torus", "planes") or one.ports[0].tensor[1] == "R_K":
+        return None
+    if a.transformer.latent and one.ports[0].tensor[1] == "W_K":
+        return None
+    sides: tuple[list[Rows], list[Rows]] = [], []
+    for port in one.ports:
+        if port.degree and not (port.tensor[1].startswith(_LEFT_OUT)):
+            sides[port.reads].append((_by_block(one, port, a), _by_block(one, port, b)))
+    read, written = (
+        (np.concatenate([x for x, _ in side], -1), np.concatenate([y for _, y in side], -1))
+        for side in sides
+    )
+    degree = max(port.degree for port in one.ports if port.reads)
+    found = common(read, written, near, degree)
+    if one.plain:
+        shape = (*one.copies, -1)
+        return found.reshape(shape)
+    out = np.tile(np.eye(one.width), (*one.copies, 1, 1))
+    out[..., one.start :, one.start :] = found.reshape(*one.copies, *found.shape[1:])
+    return out
 
 
-def _by_plane(spec: Transformer, rows: Array) -> Array:
-    """Complex rows (kv, group, planes, d), each plane as a block."""
-    x = planes(spec, rows).swapaxes(1, 2)
+_LEFT_OUT = ("b_V", "b_up", "b_gate", "c_up", "c_gate")  # biases that are not compared
+
+
+def _by_block(one: Basis, port: Port, w: FloatWeights) -> Array:
+    """Rows (blocks, group, n, m) of a tensor; each block has a basis of its own."""
+    value, deep = w(*port.tensor), len(one.copies)
+    moved = np.moveaxis(value, port.axis % value.ndim, deep)
+    x = moved.reshape(-1, one.width, prod(moved.shape[deep + 1 : -1]), moved.shape[-1])
+    x = x.swapaxes(1, 2)
+    if one.group == "gl":
+        return np.asarray(x[:, :, one.start :])
+    if one.group == "planes":
+        first, second = np.array(rotary_planes(w.transformer, one.turning)).T
+        x = x[:, :, first] + 1j * x[:, :, second]
+    x = x.swapaxes(1, 2)
     return x.reshape(-1, x.shape[2], 1, x.shape[3])

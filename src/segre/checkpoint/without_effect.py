@@ -10,12 +10,39 @@ from __future__ import annotations
 import numpy as np
 
 from segre.checkpoint.layout import Tensors
-from segre.checkpoint.sublayers import free_mean
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
 
 ROUNDINGS = 2.0  # rounding errors, relative to what was removed, that count as zero
 SUMMED = 4.0  # the same for a sum of many products
+
+
+def free_mean(spec: Transformer, key: str, *, last: bool) -> bool:
+    """Whether the mean of an output is free: it has no effect, or a later bias makes up for it.
+
+    It has no effect if every reader norms the stream, and the output is normed too. If the output
+    is the stream itself, the means of biases can move to the bias of the `last` layer.
+    """
+    if spec.norm != "layer":
+        return False
+    if spec.place == "post" or spec.final:
+        return True
+    return key.startswith("b_") and not (last and key == last_bias(spec))
+
+
+def last_bias(spec: Transformer) -> str:
+    """The last bias that a layer adds to the stream."""
+    return "b_O" if spec.mlp == "none" else "b_down"
+
+
+def away_from(gain: Array) -> Array:
+    """The direction 1/gain, of length 1, in the limit where gains vanish."""
+    zero = gain == 0
+    if zero.any():
+        first = np.zeros_like(gain)
+        first[np.argmax(zero)] = 1.0
+        return first
+    return (1 / gain) / np.linalg.norm(1 / gain)
 
 
 def silent(spec: Transformer, part: str, w: Tensors, unit: float) -> bool:

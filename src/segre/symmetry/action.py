@@ -54,6 +54,7 @@ class Partwise:
         """`read` gives a tensor of the model as it is."""
         self.spec, self.read, self.free = spec, read, free
         self.sizes: dict[Tensor, float] = {}
+        self.beside: dict[Tensor, Array] = {}  # of other parts, moved along with the last one
         self._kept: dict[int, Array] = {}
 
     def part(self, part: str, tensors: dict[str, Array]) -> Move:
@@ -75,6 +76,7 @@ class Partwise:
                 if len({where for where, _ in one.tensors}) > 1:  # acts on other parts, too
                     self._kept[i] = out[-1][1]
         tensors.update({name: x for (where, name), x in w.tensors.items() if where == part})
+        self.beside = {tensor: x for tensor, x in w.tensors.items() if tensor[0] != part}
         return out
 
     def chosen(self, number: int, one: Actor, w: FloatWeights) -> Array:

@@ -168,8 +168,8 @@ def _value_bias(spec: Transformer, part: str, at: str, site: Norm | None) -> Ite
     count = inner - min(inner, spec.d - centred)
     if count:
         name = "value biases that write nothing"
-        free = ValueKernel(part, source, (spec.kv, spec.dv), centred)
-        yield Piece("value-bias", name, at, "norms and biases", "exact", count, free)
+        kernel = ValueKernel(part, source, (spec.kv, spec.dv), centred)
+        yield Piece("value-bias", name, at, "norms and biases", "exact", count, kernel)
 
 
 def norm_centres(spec: Transformer) -> bool:

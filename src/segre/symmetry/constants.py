@@ -122,6 +122,7 @@ class Forms:
     directions: Callable[[Weights], Array]  # (count, width)
     value: Callable[[Weights], Array] | None = None  # (count,)
     needed: tuple[Tensor, ...] = ()  # on which they depend
+    spanned: bool = False  # of floats, any orthonormal basis of a space
 
 
 def ones(width: int) -> Forms:
@@ -183,9 +184,15 @@ class Slack:
         return axis, tuple(n for i, n in enumerate(shape) if i != axis)
 
     def draw(self, rng: np.random.Generator, w: FloatWeights) -> Array:
-        """For each direction what is added along it: (directions, *shape without the axis)."""
-        _, others = self._split(w(*self.port.tensor).shape)
+        """For each direction what is added along it: (directions, *shape without the axis).
+
+        Where directions are any basis, vectors whose projections are added: (width, ...).
+        """
+        axis, others = self._split(w(*self.port.tensor).shape)
         D = self.directions(w)
+        if self.forms.spanned:
+            width = w(*self.port.tensor).shape[axis]
+            return np.asarray(w.size(self.port.tensor) * rng.standard_normal((width, *others)))
         sizes = w.size(self.port.tensor) / np.linalg.norm(D, axis=1)
         drawn = rng.standard_normal((len(D), *others))
         return np.asarray(drawn * sizes.reshape(-1, *(1,) * len(others)))
@@ -196,7 +203,10 @@ class Slack:
             return
         value = w(*self.port.tensor)
         axis, _ = self._split(value.shape)
-        added = np.moveaxis(np.tensordot(self.directions(w), element, (0, 0)), 0, axis)
+        D = self.directions(w)
+        if self.forms.spanned:
+            element = np.tensordot(D, element, (1, 0))
+        added = np.moveaxis(np.tensordot(D, element, (0, 0)), 0, axis)
         w.tensors[self.port.tensor] = value + added
         if self.forms.value is not None:
             assert self.port.bias is not None

@@ -154,9 +154,9 @@ def _table_shifts(spec: Transformer) -> bool:
 def _carried(sources: list[tuple[tuple[str, str], int]], holds: Holds) -> Piece:
     last, times = sources[-1]
     every = (CarriedMean(source, last, (often, times)) for source, often in sources[:-1])
-    name, free = "means, which no norm reads, moved from one bias to a later one", tuple(every)
-    part, kind = "residual stream", "norms and biases"
-    return Piece("carried-mean", name, part, kind, holds, len(free), Several(free))
+    free = Several(tuple(every))
+    name, count = "means, which no norm reads, moved from one bias to a later one", len(sources) - 1
+    return Piece("carried-mean", name, "residual stream", "norms and biases", holds, count, free)
 
 
 def _mean_forms(spec: Transformer) -> Iterator[Piece]:

@@ -25,21 +25,34 @@ from segre.transformer.spec import Transformer
 BALANCED = ("gl", "torus", "planes", "plane-scales")
 EQUAL = 1e-20  # squared, relative: gains that are equal up to rounding
 POSITIONS = ("embed", "positions")
+EXACT = 4 * float(np.finfo(float).eps)
+ROUTED = -3  # the axis of experts
 
 
 class Reduction(Partwise):
     """Removes free choices part by part; what is within `slack` of none stays as it is."""
 
-    def __init__(self, spec: Transformer, read: Read, slack: float = 0.0) -> None:
+    def __init__(
+        self, spec: Transformer, read: Read, slack: float = 0.0, *, measured: bool = False
+    ) -> None:
         """`read` gives a tensor of the model as it is."""
         super().__init__(spec, read, reducible(spec))
-        self.slack = slack
+        self.slack, self.measured = slack, measured
+        self.shares: dict[Tensor, float] = {}  # of tensors without effect, if they are `measured`
 
     def chosen(self, number: int, one: Actor, w: FloatWeights) -> Array:  # noqa: ARG002
         """The element that leads to the normal form, by the weights."""
         for tensor in _determined_by(one):
             if tensor not in w.tensors:
                 w.tensors[tensor] = self.read(tensor)
+        if self.measured and isinstance(one, Slack) and one.port.axis > ROUTED:
+            value, D = w(*one.port.tensor), one.directions(w)
+            out = fix(one, w, self.slack)
+            if len(D) == 1:
+                size = float(np.linalg.norm(value))
+                part = float(np.linalg.norm(out) * np.linalg.norm(D))
+                self.shares[one.port.tensor] = part / size if size else 0.0
+            return out
         return fix(one, w, self.slack)
 
 
@@ -131,14 +144,18 @@ def _(one: Slack, w: FloatWeights, slack: float) -> Array:
     value, D = w(*one.port.tensor), one.directions(w)
     axis = one.port.axis % value.ndim
     rows = np.moveaxis(value, axis, -1)
-    if len(D) == 1:
-        by = float(np.abs(D).max() / (D**2).sum())
-        found = none_within(rows @ D[0] / (D**2).sum(), rows, -1, by, slack)[None]
-    else:
-        found = np.moveaxis(rows @ np.linalg.pinv(D), -1, 0)
-        if slack:
-            size = np.linalg.norm(np.tensordot(found, D, (0, 0)), axis=-1)
-            found = np.where(size <= slack * np.linalg.norm(rows, axis=-1), 0.0, found)
+    if not len(D):
+        return np.zeros((0, *rows.shape[:-1]))
+    if one.forms.spanned:  # by an orthonormal basis
+        found = (rows @ D.T) @ D
+        size = np.linalg.norm(rows, axis=-1, keepdims=True)
+        inside = np.linalg.norm(found, axis=-1, keepdims=True) <= slack * size
+        found = np.moveaxis(np.where(inside, 0.0, found), -1, 0)
+    else:  # one direction, or some that are orthogonal
+        squares = (D**2).sum(axis=1)
+        by, size = np.abs(D).max(axis=1) / squares, np.linalg.norm(rows, axis=-1, keepdims=True)
+        found = rows @ (D / squares[:, None]).T
+        found = np.moveaxis(np.where(np.abs(found) <= slack * by * size, 0.0, found), -1, 0)
     one.act(w, -found)
     return -found
 
@@ -236,6 +253,10 @@ def _unit_vector(one: Basis, w: FloatWeights) -> Array:
     by = np.where(sure, value, 1.0)
     out = np.asarray(by if vector.reads else 1 / by)
     one.act(w, out)
+    for port in one.ports:
+        if port.reads == vector.reads and port.tensor in w.tensors:  # exactly
+            own = w(*port.tensor)
+            w.tensors[port.tensor] = np.where(np.abs(own - 1) <= EXACT, 1.0, own)
     if not sure.all():
         beside = [p for p in one.ports if p.reads == vector.reads and p is not vector]
         for port in beside:
@@ -272,7 +293,7 @@ def _matrices(one: Basis, w: FloatWeights, slack: float) -> Array:
     M, inverse = eye.copy(), eye.copy()
     M[..., one.start :, one.start :], inverse[..., one.start :, one.start :] = P, G
     one.act_by(w, M, inverse)
-    full = P.any(axis=-1).all(axis=-1)[..., None, None]
+    full = np.asarray(P.any(axis=-1).all(axis=-1))[..., None, None]
     return np.where(full, M, eye)
 
 

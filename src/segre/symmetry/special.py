@@ -30,7 +30,7 @@ class Number:
 
     def draw(self, rng: np.random.Generator, w: FloatWeights) -> Array:  # noqa: ARG002
         """A small number."""
-        return rng.uniform(0.1, 0.3, 1) * rng.choice([-1, 1])
+        return np.asarray(rng.uniform(0.1, 0.3, 1) * rng.choice([-1, 1]))
 
     def inverse(self, element: Array) -> Array:
         """The opposite."""

@@ -109,7 +109,7 @@ def _beside_embeddings(spec: Transformer) -> tuple[Forms, Forms]:
     constant = biased or spec.project or has(spec, "embed", "b_E")
     names = ("W_E", "b_E", "positions", "norm.gain", "norm.bias")
     needed = tuple(("embed", name) for name in names if has(spec, "embed", name))
-    found = Forms(directions, value if constant else None, needed)
+    found = Forms(directions, value if constant else None, needed, spanned=True)
     return found, found
 
 
@@ -166,5 +166,7 @@ def _beside_patches(spec: Transformer, site: Norm) -> tuple[Forms, Forms]:
 
     names = ("W_P", "b_P", "cls", "positions")
     needed = (*(("embed", n) for n in names if has(spec, "embed", n)), *tensors_of(site))
-    kept = Forms(lambda w: vanishing(w, read(w)), value if site.bias else None, needed)
-    return kept, Forms(alone, needed=needed)
+    kept = Forms(
+        lambda w: vanishing(w, read(w)), value if site.bias else None, needed, spanned=True
+    )
+    return kept, Forms(alone, needed=needed, spanned=True)
