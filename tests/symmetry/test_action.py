@@ -10,7 +10,8 @@ from segre.geometry.real_point import RealPoint
 from segre.models import architecture
 from segre.models.instances import PROVED
 from segre.network import forward
-from segre.symmetry.action import RandomMove, actors, undo
+from segre.symmetry.action import actors, undo
+from segre.symmetry.move import RandomMove
 from segre.symmetry.space import FloatWeights
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import tensors

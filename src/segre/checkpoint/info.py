@@ -32,7 +32,6 @@ from segre.shown import Tabular
 from segre.symmetry.balance import DEFICIENT
 from segre.symmetry.basis import Basis
 from segre.symmetry.constants import Constants
-from segre.symmetry.normal import vector_of
 from segre.symmetry.space import Tensor
 from segre.transformer.spec import Transformer
 
@@ -306,10 +305,10 @@ def _largest_log(factors: Array) -> float:
 def _norms(found: Reduced) -> Norms:
     gains, shifts = [], []
     for one, element in found.move:
-        if isinstance(one, Basis) and (vector := vector_of(one)) and not vector.reads:
+        if isinstance(one, Basis) and (vector := one.vector) and not vector.reads:
             gains.append(np.abs(1 / element))
-        source = one.sources[-1].tensor[1] if isinstance(one, Constants) else ""
-        if source.endswith((".bias", "b_E", "positions")):
+        part, name = one.sources[-1].tensor if isinstance(one, Constants) else ("", "")
+        if part == found.part and name.endswith((".bias", "b_E", "positions")):
             shifts.append(float(np.abs(element).max()))
     return Norms(
         (float(min(g.min() for g in gains)), float(max(g.max() for g in gains))) if gains else None,

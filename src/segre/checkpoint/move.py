@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model
-from segre.symmetry.action import RandomMove
+from segre.symmetry.move import RandomMove
 
 
 def moved_parts(model: Model, seed: int) -> Iterator[tuple[str, Tensors]]:

@@ -13,7 +13,6 @@ from segre.fields.interface import Array
 from segre.symmetry.action import Actor
 from segre.symmetry.basis import Basis
 from segre.symmetry.finite import Order
-from segre.symmetry.normal import vector_of
 from segre.symmetry.space import FloatWeights, rotary_planes
 from segre.symmetry.wiring import End, readers
 from segre.transformer.spec import Transformer
@@ -28,7 +27,7 @@ def nearest_choice(one: Actor, like: Array, a: FloatWeights, b: FloatWeights) ->
         return nearest_signs(one, like, a, b)
     if not isinstance(one, Basis) or any(port.degree > 1 for port in one.ports):
         return like
-    vector = vector_of(one)
+    vector = one.vector
     if vector is None:
         latent = one.group == "planes" and not one.copies
         free = one.group == "planes" or (one.group == "torus" and _gated(one))

@@ -28,7 +28,6 @@ from segre.fields.interface import Array
 from segre.symmetry.action import Actor
 from segre.symmetry.basis import Basis
 from segre.symmetry.finite import Order
-from segre.symmetry.normal import vector_of
 from segre.symmetry.space import FloatWeights, Port, rotary_planes
 from segre.transformer.spec import Transformer
 
@@ -90,7 +89,7 @@ class Steady(Alignment):
         readers = {
             vector.tensor[1]: [p.tensor[1] for p in actor.ports if p.reads and p.tensor[1] in b]
             for actor in free
-            if (vector := vector_of(actor)) and vector.tensor[0] == one.part and not vector.reads
+            if (vector := actor.vector) and vector.tensor[0] == one.part and not vector.reads
         }
         readers = {norm: names for norm, names in readers.items() if not norm.startswith("normT")}
         whole = a if spec.norm == "rms" else self._with_means(one)
@@ -114,7 +113,7 @@ class Steady(Alignment):
         def choose(actor: Actor, like: Array, a: FloatWeights, b: FloatWeights) -> Array:
             if isinstance(actor, Order):
                 return nearest_signs(actor, like, a, b)
-            vector = vector_of(actor) if isinstance(actor, Basis) else None
+            vector = actor.vector if isinstance(actor, Basis) else None
             if vector is not None and vector.tensor[1] in gains:
                 return np.asarray(like / gains[vector.tensor[1]][:, 0])
             return like
@@ -134,7 +133,7 @@ class Steady(Alignment):
         spec = self.two.spec
         a, b, c = one.weights(spec), replace(two, tensors=seen).weights(spec), two.weights(spec)
         for actor, _ in one.move:
-            if isinstance(actor, Basis) and vector_of(actor) is None:
+            if isinstance(actor, Basis) and actor.vector is None:
                 found = _common_basis(actor, a, b, self._near)
                 if found is not None:
                     actor.act(c, found)

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 
-import numpy as np
-
 from segre.fields.interface import Array
 from segre.symmetry.basis import Basis, Scale
 from segre.symmetry.constants import Constants, Entries, Several, Slack
@@ -31,7 +29,7 @@ Read = Callable[[Tensor], Array]
 def actors(spec: Transformer) -> tuple[Actor, ...]:
     """All that acts as a group: gains, slack, constants, other bases and scales, then orders."""
     every = list(_free(transformer_pieces(spec)))
-    gains = [one for one in every if isinstance(one, Basis) and one.of_gains]
+    gains = [one for one in every if isinstance(one, Basis) and one.vector]
     out: list[Actor] = [*gains, *(one for one in every if isinstance(one, Slack | Entries))]
     out += [one for one in every if isinstance(one, Constants)]
     out += [one for one in every if isinstance(one, Special)]
@@ -56,6 +54,7 @@ class Partwise:
         self.sizes: dict[Tensor, float] = {}
         self.beside: dict[Tensor, Array] = {}  # of other parts, moved along with the last one
         self._kept: dict[int, Array] = {}
+        self._asked = {tensor for one in free for tensor in one.needed}
 
     def part(self, part: str, tensors: dict[str, Array]) -> Move:
         """Act on the tensors of a part, in place, and say with what."""
@@ -73,8 +72,8 @@ class Partwise:
                 out.append((one, self._kept[i]))
             else:
                 out.append((one, self.chosen(i, one, w)))
-                if len({where for where, _ in one.tensors}) > 1:  # acts on other parts, too
-                    self._kept[i] = out[-1][1]
+                if len({where for where, _ in one.tensors}) > 1 or self._asked & {*one.tensors}:
+                    self._kept[i] = out[-1][1]  # other parts need it
         tensors.update({name: x for (where, name), x in w.tensors.items() if where == part})
         self.beside = {tensor: x for tensor, x in w.tensors.items() if tensor[0] != part}
         return out
@@ -86,25 +85,6 @@ class Partwise:
 
 def _concerns(one: Actor, w: FloatWeights) -> bool:
     return any(tensor in w.tensors for tensor in one.tensors)
-
-
-class RandomMove(Partwise):
-    """A random element of the whole group, drawn piece by piece from a seed."""
-
-    def __init__(self, spec: Transformer, seed: int, read: Read) -> None:
-        """`read` gives a tensor of the model as it is."""
-        super().__init__(spec, read, actors(spec))
-        self.seed = seed
-
-    def chosen(self, number: int, one: Actor, w: FloatWeights) -> Array:
-        """Drawn once; sizes of constants are those of the tensors that have them."""
-        for tensor in one.tensors if isinstance(one, Constants) else ():
-            if tensor not in w.tensors and tensor not in self.sizes:
-                value = self.read(tensor)
-                FloatWeights(self.spec, {tensor: value}, self.sizes).size(tensor)
-        element = one.draw(np.random.default_rng([self.seed, number]), w)
-        one.act(w, element)
-        return element
 
 
 def undo(w: FloatWeights, move: Move) -> None:

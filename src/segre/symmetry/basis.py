@@ -50,19 +50,17 @@ class Basis:
         return canvas.rows
 
     def draw(self, rng: np.random.Generator, w: FloatWeights) -> Array:
-        """Factors or matrices, one for each copy; gains are drawn anew."""
+        """Factors or matrices, one for each copy."""
         planes = rotary_planes(w.transformer, self.turning)
         drawn = random_element(rng, self.group, self.width, self.copies, self.start, planes)
-        if not self.of_gains:
-            return drawn
-        gain = w(*self.ports[0].tensor).reshape(drawn.shape)
-        sure = np.abs(gain) > TINY * np.abs(gain).max(initial=0.0)
-        return np.asarray(np.where(sure, drawn / np.where(sure, gain, 1.0), drawn))
+        return drawn if self.vector is None else drawn * rng.choice([-1, 1], drawn.shape)
 
     @property
-    def of_gains(self) -> bool:
-        """Whether it is the gain of a norm that is free."""
-        return self.group == "torus" and self.ports[0].tensor[1].endswith(".gain")
+    def vector(self) -> Port | None:
+        """The gain of a norm, or the scale of an output, if it is one that is free."""
+        names = (".gain", "scale1", "scale2")
+        found = (port for port in self.ports if port.tensor[1].endswith(names))
+        return next(found, None) if self.group == "torus" else None
 
     def act(self, w: FloatWeights, element: Array) -> None:
         """Multiply writers and readers."""

@@ -156,7 +156,7 @@ class Slack:
 
     def __call__(self, w: ModularWeights) -> Array:
         """The generators: each direction in each row or column of the tensor."""
-        D, shape = self.directions(w), w(*self.port.tensor).shape
+        (D, value), shape = self._forms(w), w(*self.port.tensor).shape
         axis, others = self._split(shape)
         rest = prod(others)
         canvas = w.canvas(len(D) * rest)
@@ -164,20 +164,29 @@ class Slack:
         every = np.zeros((len(D), rest, shape[axis], rest))
         every[:, range(rest), :, range(rest)] = D
         view += every.reshape(len(D) * rest, shape[axis], *others)
-        if self.forms.value is not None:
+        if value is not None:
             assert self.port.bias is not None
             moved = np.zeros((len(D), rest, rest))
-            moved[:, range(rest), range(rest)] = -self.forms.value(w)[:, None]
+            moved[:, range(rest), range(rest)] = -value[:, None]
             moved = moved.reshape(len(D) * rest, *others)
             self.port.bias.add(w, canvas(*self.port.bias.tensor), moved)
         return w.field.reduce(canvas.rows)
 
     def directions(self, w: Weights) -> Array:
-        """What has no effect, as rows: seen by the tensor itself."""
-        D = self.forms.directions(w)
+        """What has no effect, as rows, seen by the tensor itself; of floats, of length 1."""
+        return self._forms(w)[0]
+
+    def _forms(self, w: Weights) -> tuple[Array, Array | None]:
+        """The directions, and the value that each has on all vectors of the space."""
+        D, value = self.forms.directions(w), None
+        if self.forms.value is not None:
+            value = self.forms.value(w)
         if self.port.gain is not None:
-            D = w.field.mul(D, w.inverse(*self.port.gain).reshape(1, -1))
-        return np.asarray(D)
+            D = np.asarray(w.field.mul(D, w.inverse(*self.port.gain).reshape(1, -1)))
+        if isinstance(w, FloatWeights):
+            sizes = np.linalg.norm(D, axis=1)
+            D, value = D / sizes[:, None], None if value is None else value / sizes
+        return D, value
 
     def _split(self, shape: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
         axis = self.port.axis % len(shape)
@@ -193,25 +202,23 @@ class Slack:
         if self.forms.spanned:
             width = w(*self.port.tensor).shape[axis]
             return np.asarray(w.size(self.port.tensor) * rng.standard_normal((width, *others)))
-        sizes = w.size(self.port.tensor) / np.linalg.norm(D, axis=1)
-        drawn = rng.standard_normal((len(D), *others))
-        return np.asarray(drawn * sizes.reshape(-1, *(1,) * len(others)))
+        return np.asarray(w.size(self.port.tensor) * rng.standard_normal((len(D), *others)))
 
     def act(self, w: FloatWeights, element: Array) -> None:
         """Add, and let the bias keep the value."""
         if self.port.tensor not in w.tensors:
             return
-        value = w(*self.port.tensor)
-        axis, _ = self._split(value.shape)
-        D = self.directions(w)
+        before, (D, value) = w(*self.port.tensor), self._forms(w)
+        axis, _ = self._split(before.shape)
         if self.forms.spanned:
             element = np.tensordot(D, element, (1, 0))
         added = np.moveaxis(np.tensordot(D, element, (0, 0)), 0, axis)
-        w.tensors[self.port.tensor] = value + added
-        if self.forms.value is not None:
+        added += before
+        w.tensors[self.port.tensor] = added
+        if value is not None:
             assert self.port.bias is not None
             bias = w.tensors[self.port.bias.tensor] = w(*self.port.bias.tensor).copy()
-            self.port.bias.add(w, bias, -np.tensordot(self.forms.value(w), element, (0, 0)))
+            self.port.bias.add(w, bias, -np.tensordot(value, element, (0, 0)))
 
     def inverse(self, element: Array) -> Array:
         """The opposite."""

@@ -142,6 +142,7 @@ def finite(spec: Transformer) -> Iterator[Discrete]:
         yield from _heads(spec.at(part), part)
     for part in parts if spec.qknorm and spec.gain else ():
         yield from _normed(spec.at(part), part)
+    yield from gain_signs(spec)
     for part in parts if spec.mlp != "none" else ():
         yield from _units(spec, part)
     for part in parts if spec.mlp != "none" else ():

@@ -18,7 +18,7 @@ from segre.symmetry.balance import DEFICIENT, balancing
 from segre.symmetry.basis import TINY, Basis
 from segre.symmetry.constants import Constants, Entries, Slack
 from segre.symmetry.finite import Order, gain_signs
-from segre.symmetry.space import FloatWeights, Port, Tensor, inverse_gain, rotary_planes, unit_shift
+from segre.symmetry.space import FloatWeights, Tensor, inverse_gain, rotary_planes, unit_shift
 from segre.symmetry.special import CarriedMean, CommonForm, UnseenShift, ValueKernel
 from segre.transformer.spec import Transformer
 
@@ -33,10 +33,16 @@ class Reduction(Partwise):
     """Removes free choices part by part; what is within `slack` of none stays as it is."""
 
     def __init__(
-        self, spec: Transformer, read: Read, slack: float = 0.0, *, measured: bool = False
+        self,
+        spec: Transformer,
+        read: Read,
+        slack: float = 0.0,
+        *,
+        measured: bool = False,
+        gains_only: bool = False,
     ) -> None:
         """`read` gives a tensor of the model as it is."""
-        super().__init__(spec, read, reducible(spec))
+        super().__init__(spec, read, of_gains(spec) if gains_only else reducible(spec))
         self.slack, self.measured = slack, measured
         self.shares: dict[Tensor, float] = {}  # of tensors without effect, if they are `measured`
 
@@ -50,8 +56,7 @@ class Reduction(Partwise):
             out = fix(one, w, self.slack)
             if len(D) == 1:
                 size = float(np.linalg.norm(value))
-                part = float(np.linalg.norm(out) * np.linalg.norm(D))
-                self.shares[one.port.tensor] = part / size if size else 0.0
+                self.shares[one.port.tensor] = float(np.linalg.norm(out)) / size if size else 0.0
             return out
         return fix(one, w, self.slack)
 
@@ -64,12 +69,24 @@ def reducible(spec: Transformer) -> tuple[Actor, ...]:
     out: list[Actor] = [one for one in every if isinstance(one, CommonForm)]
     out += _downstream([one for one in every if isinstance(one, Constants)])
     out += [one for one in every if isinstance(one, CarriedMean | UnseenShift)]
-    out += [one for one in bases if vector_of(one) is not None]
+    out += [one for one in bases if one.vector is not None]
     out += [one for one in bases if one.group == "shear"]
     out += [one for one in every if isinstance(one, Slack | Entries)]
     out += [order for found in gain_signs(spec) for order in found.orders]
-    out += [one for one in bases if one.group in BALANCED and vector_of(one) is None]
+    out += [one for one in bases if one.group in BALANCED and one.vector is None]
     return (*out, *(one for one in every if isinstance(one, ValueKernel)))
+
+
+@lru_cache(maxsize=8)
+def of_gains(spec: Transformer) -> tuple[Actor, ...]:
+    """Of these, gains that can be 1, and the biases beside them."""
+    gains = [one for one in reducible(spec) if isinstance(one, Basis) and one.vector]
+    beside = {tensor for one in gains for tensor in one.tensors}
+    return tuple(
+        one
+        for one in reducible(spec)
+        if one in gains or (isinstance(one, Constants) and one.sources[-1].tensor in beside)
+    )
 
 
 def _downstream(constants: list[Constants]) -> list[Constants]:
@@ -84,17 +101,13 @@ def _downstream(constants: list[Constants]) -> list[Constants]:
     return out
 
 
-def vector_of(one: Basis) -> Port | None:
-    """The gain of a norm, or the scale of an output, if it is one that is free."""
-    names = (".gain", "scale1", "scale2")
-    found = (port for port in one.ports if port.tensor[1].endswith(names))
-    return next(found, None) if one.group == "torus" else None
-
-
 def _determined_by(one: Actor) -> tuple[Tensor, ...]:
     """The tensors that an element is chosen by."""
     if isinstance(one, Constants):
         return (one.sources[-1].tensor,)
+    vector = one.vector if isinstance(one, Basis) else None
+    if vector is not None:
+        return (vector.tensor,)
     return one.tensors if isinstance(one, UnseenShift) else ()
 
 
@@ -106,8 +119,15 @@ def fix(one: Actor, w: FloatWeights, slack: float) -> Array:  # noqa: ARG001
 
 def none_within(found: Array, of: Array, axis: int, by: float, slack: float) -> Array:
     """A mean or component of a tensor along an axis; 0 where it is within rounding."""
-    size = np.linalg.norm(of, axis=axis)
-    return np.where(np.abs(found) <= slack * by * size, 0.0, found)
+    if not slack:
+        return found
+    return np.where(np.abs(found) <= slack * by * _sizes(of, axis), 0.0, found)
+
+
+def _sizes(of: Array, axis: int) -> Array:
+    """Norms along an axis, without a copy."""
+    rows = np.moveaxis(of, axis, -1)
+    return np.asarray(np.sqrt(np.einsum("...i,...i->...", rows, rows)))
 
 
 # --- constants and slack --------------------------------------------------------------------------
@@ -148,14 +168,15 @@ def _(one: Slack, w: FloatWeights, slack: float) -> Array:
         return np.zeros((0, *rows.shape[:-1]))
     if one.forms.spanned:  # by an orthonormal basis
         found = (rows @ D.T) @ D
-        size = np.linalg.norm(rows, axis=-1, keepdims=True)
+        size = _sizes(rows, -1)[..., None]
         inside = np.linalg.norm(found, axis=-1, keepdims=True) <= slack * size
         found = np.moveaxis(np.where(inside, 0.0, found), -1, 0)
     else:  # one direction, or some that are orthogonal
-        squares = (D**2).sum(axis=1)
-        by, size = np.abs(D).max(axis=1) / squares, np.linalg.norm(rows, axis=-1, keepdims=True)
-        found = rows @ (D / squares[:, None]).T
-        found = np.moveaxis(np.where(np.abs(found) <= slack * by * size, 0.0, found), -1, 0)
+        found = rows @ D.T
+        if slack:
+            by = np.abs(D).max(axis=1)
+            found[np.abs(found) <= slack * by * _sizes(rows, -1)[..., None]] = 0.0
+        found = np.moveaxis(found, -1, 0)
     one.act(w, -found)
     return -found
 
@@ -239,14 +260,14 @@ def _(one: Order, w: FloatWeights, slack: float) -> Array:  # noqa: ARG001
 @fix.register
 def _(one: Basis, w: FloatWeights, slack: float) -> Array:
     """Gains are 1, and factors are balanced."""
-    if vector_of(one) is not None:
+    if one.vector is not None:
         return _unit_vector(one, w)
     return _BASES[one.group](one, w, slack)
 
 
 def _unit_vector(one: Basis, w: FloatWeights) -> Array:
     """A gain that is next to zero goes into the maps, too, unless a bias needs them."""
-    vector, deep = vector_of(one), len(one.copies)
+    vector, deep = one.vector, len(one.copies)
     assert vector is not None
     value = w(*vector.tensor).reshape(*one.copies, one.width)
     sure = np.abs(value) > TINY * np.abs(value).max(initial=0.0)

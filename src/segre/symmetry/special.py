@@ -26,11 +26,7 @@ DEFICIENT = 1e-10  # singular values below this fraction of the largest count as
 
 
 class Number:
-    """What acts by one number that can be any: its draw and its inverse."""
-
-    def draw(self, rng: np.random.Generator, w: FloatWeights) -> Array:  # noqa: ARG002
-        """A small number."""
-        return np.asarray(rng.uniform(0.1, 0.3, 1) * rng.choice([-1, 1]))
+    """What acts by one number that can be any: its inverse, and what it needs."""
 
     def inverse(self, element: Array) -> Array:
         """The opposite."""
@@ -57,6 +53,10 @@ class CarriedMean(Number):
         canvas(*self.last)[0] = -self.often[0]
         return canvas.rows
 
+    def draw(self, rng: np.random.Generator, w: FloatWeights) -> Array:
+        """Of the size of the bias."""
+        return np.asarray(w.size(self.source) * rng.standard_normal(1))
+
     def act(self, w: FloatWeights, element: Array) -> None:
         """Add to all entries of one, and take it back from the other."""
         if self.source in w.tensors:
@@ -82,6 +82,10 @@ class TiedMean(Number):
         canvas = w.canvas(1)
         canvas(*self.table)[0] = 1
         return canvas.rows
+
+    def draw(self, rng: np.random.Generator, w: FloatWeights) -> Array:
+        """Of the size of the table."""
+        return np.asarray(w.size(self.table) * rng.standard_normal(1))
 
     def act(self, w: FloatWeights, element: Array) -> None:
         """Add."""
@@ -111,6 +115,11 @@ class UnseenShift(Number):
         for tensor, change in self._changes(w):
             canvas(*tensor)[0] = change
         return w.field.reduce(canvas.rows)
+
+    def draw(self, rng: np.random.Generator, w: FloatWeights) -> Array:
+        """A shift of the size of the other table's entries."""
+        size = w.size(self.table) / float(np.linalg.norm(inverse_gain(w, self.site)))
+        return np.asarray(size * rng.standard_normal(1))
 
     def act(self, w: FloatWeights, element: Array) -> None:
         """Shift both tables, and the bias of the logits."""
