@@ -1,12 +1,6 @@
-"""The gauge of routers: the common part of all experts, removed and restored; and their order.
-
-A softmax over experts is invariant under adding a vector to all rows of its router, and the choice
-of the largest is invariant under adding a number to all preferences (`b_R`).
-"""
+"""The order of experts."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,47 +14,6 @@ OF_EXPERTS = (  # whose first axis is that of experts
     *("W_R", "b_R", "W_gate", "W_up", "W_down"),
     *("c_R", "c_gate", "c_up", "c_down"),
 )
-
-
-@dataclass
-class RouterGauge:
-    """The common part of all experts: of router rows, and of preferences."""
-
-    shift: Array | None = None  # (1, 1, d), where a softmax shares tokens out
-    preference: Array | None = None  # (1, 1, 1), where there are preferences
-    bias: Array | None = None  # (1, 1, 1), where a softmax has biases
-
-
-def centre_router(spec: Transformer, w: Tensors, slack: float = 0.0) -> RouterGauge | None:
-    """Remove the means over experts, in place, unless rounding explains them."""
-    if "W_R" not in w:
-        return None
-    out = RouterGauge()
-    if spec.softmax_router:
-        out.shift = _mean(w, "W_R", slack)
-        if "c_R" in w:
-            out.bias = _mean(w, "c_R", slack)
-    if "b_R" in w:
-        out.preference = _mean(w, "b_R", slack)
-    return out
-
-
-def shift_router(w: Tensors, gauge: RouterGauge) -> None:
-    """Inverse of `centre_router`, for a given gauge."""
-    if gauge.shift is not None:
-        w["W_R"] = w["W_R"] + gauge.shift
-    if gauge.preference is not None:
-        w["b_R"] = w["b_R"] + gauge.preference
-    if gauge.bias is not None:
-        w["c_R"] = w["c_R"] + gauge.bias
-
-
-def _mean(w: Tensors, name: str, slack: float) -> Array:
-    mean: Array = w[name].mean(axis=0, keepdims=True)
-    if np.linalg.norm(mean) <= slack * np.linalg.norm(w[name]):
-        mean = np.zeros_like(mean)
-    w[name] = w[name] - mean
-    return mean
 
 
 def reordered(w: Tensors, order: Array) -> None:

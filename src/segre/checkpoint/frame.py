@@ -12,8 +12,7 @@ import numpy as np
 
 from segre.fields.interface import Array
 from segre.fields.threads import threads_for
-
-TIED = 1e-3  # singular values closer than this fraction of the largest count as equal
+from segre.symmetry.balance import clusters
 
 
 def weights(m: int) -> Array:
@@ -47,16 +46,6 @@ def chosen_basis(rows: Array, slack: float = 0.0) -> Array:
         return np.eye(len(rows))
     a, sigma, bh = np.linalg.svd(folded)
     return bh.T @ a.T if sigma[0] > 0 else np.eye(len(rows))
-
-
-def clusters(sigma: Array) -> Array:
-    """Numbers of groups of singular values (..., n), descending, that tie.
-
-    >>> clusters(np.array([3.0, 2.0, 1.9999, 1.0])).tolist()
-    [0, 1, 1, 2]
-    """
-    gaps = sigma[..., :-1] - sigma[..., 1:] > TIED * sigma[..., :1]
-    return np.concatenate([np.zeros_like(gaps[..., :1], int), gaps.cumsum(axis=-1)], axis=-1)
 
 
 def chosen_frame(rows: Array, slack: float = 0.0) -> Array:

@@ -1,4 +1,4 @@
-"""The gauge of latent attention: bases of its latents, and the planes of its rotary key.
+"""Latent attention: bases of its latents, and the planes of its rotary key.
 
 A latent passes through an RMSNorm without its gain, which its readers absorb: any orthogonal
 matrix before the norm is undone after it. All heads turn against one rotary key, so that a plane
@@ -18,15 +18,9 @@ from segre.fields.threads import threads_for
 from segre.transformer.layers import plane_dimensions
 from segre.transformer.spec import Transformer
 
-# By latent: what writes it, the norm it passes, and what reads it then.
-KEYS = ("A_K", "normk", ("W_K", "W_V"))
-QUERIES = ("A_Q", "normq", ("W_Q", "R_Q"))
-
-
-def normed_readers(spec: Transformer) -> dict[str, tuple[str, ...]]:
-    """By norm of a latent, the tensors that read what it norms."""
-    every = (KEYS, QUERIES) if spec.qrank else (KEYS,)
-    return {norm: readers for _, norm, readers in every} if spec.latent else {}
+# By latent: what writes it, and what reads it, normed.
+KEYS = ("A_K", ("W_K", "W_V"))
+QUERIES = ("A_Q", ("W_Q", "R_Q"))
 
 
 @dataclass
@@ -75,7 +69,7 @@ class LatentTurn:
 
     def apply(self, spec: Transformer, w: Tensors) -> None:
         """Act on the tensors of a layer, in place."""
-        for matrix, (source, _, readers) in ((self.keys, KEYS), (self.queries, QUERIES)):
+        for matrix, (source, readers) in ((self.keys, KEYS), (self.queries, QUERIES)):
             if matrix is not None:
                 w[source] = matrix @ w[source]
                 for name in readers:
@@ -83,25 +77,6 @@ class LatentTurn:
                         w[name] = w[name] @ matrix.T
         if self.planes is not None:
             turn_planes(spec, w, self.planes)
-
-
-def balance_planes(spec: Transformer, w: Tensors, slack: float = 0.0) -> Array | None:
-    """Equal norms of the rotary key and the queries of all heads, by plane, in place.
-
-    Returns the factors that the key had. A plane without queries or keys has no score.
-    """
-    if not spec.latent or not spec.rotary_dim:
-        return None
-    k = np.linalg.norm(complex_rows(spec, w["R_K"]), axis=-1)
-    q = np.sqrt((np.abs(complex_rows(spec, w["R_Q"])) ** 2).sum(axis=(0, 1, 3)))
-    alive = (q > 0) & (k > 0)
-    if not alive.all():
-        for name in ("R_K", "R_Q"):
-            _set_rows(spec, w, name, complex_rows(spec, w[name]) * alive[:, None])
-    factor = np.sqrt(np.where(alive, k, 1) / np.where(alive, q, 1))
-    factor = np.where(np.abs(factor - 1) <= slack, 1.0, factor).astype(complex)
-    turn_planes(spec, w, 1 / factor)
-    return factor
 
 
 def turn_planes(spec: Transformer, w: Tensors, factors: Array) -> None:

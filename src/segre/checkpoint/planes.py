@@ -75,17 +75,6 @@ def first_of_pair(spec: Transformer, rows: Array) -> Array:
     return out
 
 
-def both_rows(spec: Transformer, by_plane: Array) -> Array:
-    """Numbers of planes, as a column for the rows of a head: both rows of a plane have its own.
-
-    Of numbers (kv, planes) the columns are (kv, 1, head, 1).
-    """
-    out = np.ones((*by_plane.shape[:-1], spec.head, 1))
-    for rows in _dimensions(spec):
-        out[..., rows, 0] = by_plane
-    return out if by_plane.ndim == 1 else out[:, None]
-
-
 def still(spec: Transformer, rows: Array) -> Array:
     """The rows of a head (..., k, n) that do not turn."""
     return rows[..., turning(spec) :, :]

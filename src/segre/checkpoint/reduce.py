@@ -18,6 +18,7 @@ from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model
 from segre.checkpoint.served import require_normal_form
 from segre.checkpoint.signs import Signs, StreamSigns, chosen_signs
+from segre.checkpoint.units import clear_dead, kinds
 from segre.checkpoint.without_effect import clear_dead_units
 from segre.fields.interface import Array
 from segre.symmetry.action import Actor, Move, Read
@@ -70,6 +71,8 @@ def reduced(model: Model, slack: float = 0.0, *, measured: bool = False) -> Iter
         flips.apply(part, w, signs[part])
         preference = _centre_preferences(w, slack)
         move = reduction.part(part, w)
+        for kind in kinds(w):
+            clear_dead(spec, w, kind)
         yield Reduced(part, w, move, signs[part], preference, reduction.beside, reduction.shares)
 
 

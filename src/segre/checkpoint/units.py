@@ -1,4 +1,4 @@
-"""The gauge of hidden units: scales that pass through them, removed and restored.
+"""Hidden units: their sizes, their order, and those that are dead.
 
 Units of experts have one more axis, the first. Those of shared experts, which all tokens use, have
 tensors of their own: their names begin with S instead of W.
@@ -10,10 +10,9 @@ import numpy as np
 
 from segre.checkpoint.layout import Tensors
 from segre.fields.interface import Array
+from segre.symmetry.mlp import SCALES
 from segre.transformer.spec import Transformer
 
-# By activation: how the output scales with the input, where it does.
-DEGREE = {"relu": 1, "relu2": 2}
 UNITS, SHARED = "W", "S"  # what names of tensors begin with
 
 
@@ -24,7 +23,7 @@ def kinds(w: Tensors) -> tuple[str, ...]:
 
 def scaled(spec: Transformer) -> bool:
     """Whether units have a free scale."""
-    return signed(spec) or spec.mlp in DEGREE
+    return spec.mlp in SCALES
 
 
 def signed(spec: Transformer) -> bool:
@@ -36,34 +35,6 @@ def biased(w: Tensors, kind: str, name: str) -> str:
     """The bias of a map, if it has one; experts have theirs by another name, shared ones none."""
     names = (f"b_{name}", f"c_{name}") if kind == UNITS else ()
     return next((found for found in names if found in w), "")
-
-
-def balance_units(
-    spec: Transformer, w: Tensors, slack: float = 0.0, kind: str = UNITS
-) -> Array | None:
-    """Equalise input and output norms of units, in place; returns the factors (..., f)."""
-    if kind not in kinds(w):
-        return None
-    _clear_dead(spec, w, kind)
-    if not scaled(spec):
-        return None
-    reads, writes = unit_norms(w, kind)
-    alive = (reads > 0) & (writes > 0)
-    degree = DEGREE.get(spec.mlp, 1)
-    ratio = np.where(alive, reads, 1) / np.where(alive, writes, 1)
-    factor: Array = ratio ** (1 / (1 + degree))
-    factor[np.abs(factor - 1) <= slack] = 1.0
-    scale_units(spec, w, 1 / factor, kind)
-    return factor
-
-
-def scale_units(spec: Transformer, w: Tensors, factor: Array, kind: str = UNITS) -> None:
-    """Multiply the input weights of units, and divide their output weights accordingly."""
-    for name in (f"{kind}_up", biased(w, kind, "up")):
-        if name in w:
-            w[name] = w[name] * factor[..., None]
-    written = factor[..., None, :] ** DEGREE.get(spec.mlp, 1)
-    w[f"{kind}_down"] = w[f"{kind}_down"] / written
 
 
 def unit_norms(w: Tensors, kind: str = UNITS) -> tuple[Array, Array]:
@@ -92,7 +63,8 @@ def dead_units(spec: Transformer, w: Tensors, kind: str = UNITS) -> Array:
     return np.asarray((writes == 0) | silent)
 
 
-def _clear_dead(spec: Transformer, w: Tensors, kind: str) -> None:
+def clear_dead(spec: Transformer, w: Tensors, kind: str) -> None:
+    """Set all weights of units whose output is always zero to zero, in place."""
     dead = dead_units(spec, w, kind)
     if dead.any():
         keep = ~dead

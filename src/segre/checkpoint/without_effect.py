@@ -27,12 +27,9 @@ def free_mean(spec: Transformer, key: str, *, last: bool) -> bool:
         return False
     if spec.place == "post" or spec.final:
         return True
-    return key.startswith("b_") and not (last and key == last_bias(spec))
-
-
-def last_bias(spec: Transformer) -> str:
-    """The last bias that a layer adds to the stream."""
-    return "b_O" if spec.mlp == "none" else "b_down"
+    return key.startswith("b_") and not (
+        last and key == ("b_O" if spec.mlp == "none" else "b_down")
+    )
 
 
 def away_from(gain: Array) -> Array:

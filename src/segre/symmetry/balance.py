@@ -23,6 +23,11 @@ def balancing(right: Array, left: Array, slack: float = 0.0) -> tuple[Array, Arr
         r2 = np.asarray(np.linalg.qr(left, mode="r"))
         a, sigma, bh = np.linalg.svd(r2 @ r1)
     a, bh, sigma = a[..., :n], bh[..., :n, :], sigma[..., :n]
+    if sigma.shape[-1] < n:  # wider than what it reads or writes
+        more = [(0, 0)] * (a.ndim - 2), (0, n - sigma.shape[-1])
+        sigma = np.pad(sigma, [*more[0], more[1]])
+        a = np.pad(a, [*more[0], (0, 0), (0, n - a.shape[-1])])
+        bh = np.pad(bh, [*more[0], (0, n - bh.shape[-2]), (0, 0)])
     sigma = np.where(sigma > DEFICIENT * sigma[..., :1], sigma, 0.0)
     root = np.sqrt(sigma)
     inverse = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)

@@ -25,7 +25,9 @@ from segre.transformer.spec import Transformer
 BALANCED = ("gl", "torus", "planes", "plane-scales")
 EQUAL = 1e-20  # squared, relative: gains that are equal up to rounding
 POSITIONS = ("embed", "positions")
+MAP = ("embed", "W_E")
 EXACT = 4 * float(np.finfo(float).eps)
+VALUES = "b_V"  # biases
 ROUTED = -3  # the axis of experts
 
 
@@ -70,11 +72,18 @@ def reducible(spec: Transformer) -> tuple[Actor, ...]:
     out += _downstream([one for one in every if isinstance(one, Constants)])
     out += [one for one in every if isinstance(one, CarriedMean | UnseenShift)]
     out += [one for one in bases if one.vector is not None]
+    slack = [one for one in every if isinstance(one, Slack | Entries)]
+    out += [one for one in slack if one.tensors[0] == MAP]  # before what follows the map
     out += [one for one in bases if one.group == "shear"]
-    out += [one for one in every if isinstance(one, Slack | Entries)]
+    out += [one for one in slack if one.tensors[0] != MAP]
     out += [order for found in gain_signs(spec) for order in found.orders]
-    out += [one for one in bases if one.group in BALANCED and one.vector is None]
+    out += [one for one in bases if one.group in BALANCED and not (one.vector or _spread(one))]
     return (*out, *(one for one in every if isinstance(one, ValueKernel)))
+
+
+def _spread(one: Basis) -> bool:
+    """Whether it acts on several parts, so that none of them determines it."""
+    return len({part for part, _ in one.tensors}) > 1
 
 
 @lru_cache(maxsize=8)
@@ -300,21 +309,27 @@ def _sides(one: Basis, w: FloatWeights) -> tuple[Array, Array]:
     deep = len(one.copies)
     sides: tuple[list[Array], list[Array]] = [], []
     for port in one.ports:
-        if port.degree and port.tensor[1] != "b_V":
+        if port.degree and port.tensor[1] != VALUES:
             sides[port.reads].append(port.rows(w, deep))
     writes, reads = (np.concatenate(side, axis=-1) for side in sides)
     return writes, reads
 
 
 def _matrices(one: Basis, w: FloatWeights, slack: float) -> Array:
-    """Equal and diagonal Gram matrices; where rank is lacking, nothing is recorded."""
+    """Equal and diagonal Gram matrices; where rank is lacking, nothing is recorded.
+
+    Heads that lack rank stay as they are if they have value biases, which may need all dimensions.
+    """
     writes, reads = (side[..., one.start :, :] for side in _sides(one, w))
     P, G = balancing(writes, reads.swapaxes(-1, -2), slack)
+    full = np.asarray(P.any(axis=-1).all(axis=-1))[..., None, None]
+    for port in one.ports:
+        if port.tensor[1] == VALUES and port.rows(w, len(one.copies)).any():
+            P, G = (np.where(full, x, np.eye(one.width)) for x in (P, G))
     eye = np.broadcast_to(np.eye(one.width), (*one.copies, one.width, one.width))
     M, inverse = eye.copy(), eye.copy()
     M[..., one.start :, one.start :], inverse[..., one.start :, one.start :] = P, G
     one.act_by(w, M, inverse)
-    full = np.asarray(P.any(axis=-1).all(axis=-1))[..., None, None]
     return np.where(full, M, eye)
 
 
@@ -346,7 +361,7 @@ def _scales(one: Basis, w: FloatWeights, slack: float) -> Array:
 def _planes(one: Basis, w: FloatWeights, slack: float) -> Array:
     """Norms of queries and keys are equal, plane by plane."""
     planes = rotary_planes(w.transformer, one.turning)
-    first, second = np.array(planes).T
+    first, second = np.array(planes, int).reshape(-1, 2).T
     squares = [(side**2).sum(axis=-1) for side in _sides(one, w)]
     writes, reads = (np.sqrt(x[..., first] + x[..., second]) for x in squares)
     alive = np.ones((*one.copies, one.width))
@@ -364,11 +379,13 @@ def _planes(one: Basis, w: FloatWeights, slack: float) -> Array:
 
 
 def _shear(one: Basis, w: FloatWeights, slack: float) -> Array:
-    """The means of what is written are zero."""
+    """The means of what is written are zero, if it leaves room for that."""
     value = next(port for port in one.ports if not port.reads).rows(w, 0)
     mean = none_within(value.mean(axis=0), value, 0, 1 / len(value), slack)
     form = -np.linalg.lstsq(value.T, mean, rcond=DEFICIENT)[0]
     out = np.eye(one.width) + np.ones((one.width, 1)) * form
+    if abs(1 + form.sum()) < TINY:  # singular
+        return np.eye(one.width)
     one.act(w, out)
     return out
 
