@@ -19,6 +19,7 @@ from segre.symmetry.space import (
     Weights,
     inverse_gain,
     tensors_of,
+    unit_shift,
 )
 from segre.symmetry.wiring import Norm
 
@@ -72,12 +73,20 @@ class Constants:
 
     def act(self, w: FloatWeights, element: Array) -> None:
         """Add the vector to the sources, and take it back."""
+        if not element.any():
+            return
         for sign, biases in ((1, self.sources), (-1, self.takers)):
             for bias in biases:
-                if bias.tensor in w.tensors:
-                    value = w.tensors[bias.tensor] = w(*bias.tensor).copy()
-                    ones = (1,) * (value.ndim - 2 - len(self.copies))
-                    added = sign * element.reshape(*self.copies, *ones, self.width)
+                if bias.tensor not in w.tensors:
+                    continue
+                value = w(*bias.tensor)
+                ones = (1,) * (value.ndim - 2 - len(self.copies))
+                added = sign * element.reshape(*self.copies, *ones, self.width)
+                if bias.site is None and bias.columns is None:  # without a copy: tables are large
+                    shift = added * unit_shift(w, bias.tensor)
+                    w.tensors[bias.tensor] = value + shift[..., None]
+                else:
+                    w.tensors[bias.tensor] = value = value.copy()
                     bias.add(w, value, np.broadcast_to(added, value.shape[:-1]))
         for port in self.readers:
             assert port.bias is not None
@@ -210,10 +219,15 @@ class Slack:
             return
         before, (D, value) = w(*self.port.tensor), self._forms(w)
         axis, _ = self._split(before.shape)
+        if not element.any():
+            return
         if self.forms.spanned:
             element = np.tensordot(D, element, (1, 0))
-        added = np.moveaxis(np.tensordot(D, element, (0, 0)), 0, axis)
-        added += before
+        if len(D) == 1 and (D[0, 0] == D).all():  # without a copy: tables are large
+            added = before + np.expand_dims(D[0, 0] * element[0], axis)
+        else:
+            added = np.moveaxis(np.tensordot(D, element, (0, 0)), 0, axis)
+            added += before
         w.tensors[self.port.tensor] = added
         if value is not None:
             assert self.port.bias is not None

@@ -301,18 +301,21 @@ def _unit_vector(one: Basis, w: FloatWeights) -> Array:
     return out
 
 
-def _sides(one: Basis, w: FloatWeights) -> tuple[Array, Array]:
-    """The rows of all writers and of all readers: (*copies, width, ...).
+def _sides(one: Basis, w: FloatWeights) -> tuple[list[Array], list[Array]]:
+    """The rows of each writer and of each reader: (*copies, width, ...).
 
     Value biases are left out: which of them write nothing depends on the basis.
     """
-    deep = len(one.copies)
     sides: tuple[list[Array], list[Array]] = [], []
     for port in one.ports:
         if port.degree and port.tensor[1] != VALUES:
-            sides[port.reads].append(port.rows(w, deep))
-    writes, reads = (np.concatenate(side, axis=-1) for side in sides)
-    return writes, reads
+            sides[port.reads].append(port.rows(w, len(one.copies)))
+    return sides
+
+
+def _squares(side: list[Array]) -> Array:
+    """Squared norms of all rows."""
+    return np.asarray(sum(np.einsum("...i,...i->...", rows, rows) for rows in side))
 
 
 def _matrices(one: Basis, w: FloatWeights, slack: float) -> Array:
@@ -320,7 +323,8 @@ def _matrices(one: Basis, w: FloatWeights, slack: float) -> Array:
 
     Heads that lack rank stay as they are if they have value biases, which may need all dimensions.
     """
-    writes, reads = (side[..., one.start :, :] for side in _sides(one, w))
+    joined = (np.concatenate(side, -1) if side[1:] else side[0] for side in _sides(one, w))
+    writes, reads = (side[..., one.start :, :] for side in joined)
     P, G = balancing(writes, reads.swapaxes(-1, -2), slack)
     full = np.asarray(P.any(axis=-1).all(axis=-1))[..., None, None]
     for port in one.ports:
@@ -350,7 +354,7 @@ def _clear(one: Basis, w: FloatWeights, alive: Array) -> None:
 
 def _scales(one: Basis, w: FloatWeights, slack: float) -> Array:
     """Norms of what units read and write are equal."""
-    writes, reads = (np.sqrt((side**2).sum(axis=-1)) for side in _sides(one, w))
+    writes, reads = (np.sqrt(_squares(side)) for side in _sides(one, w))
     _clear(one, w, (writes > 0) & (reads > 0))
     degrees = [max(p.degree for p in one.ports if p.reads == reads) for reads in (False, True)]
     out = _factors(writes, reads, (degrees[0], degrees[1]), slack)
@@ -362,7 +366,7 @@ def _planes(one: Basis, w: FloatWeights, slack: float) -> Array:
     """Norms of queries and keys are equal, plane by plane."""
     planes = rotary_planes(w.transformer, one.turning)
     first, second = np.array(planes, int).reshape(-1, 2).T
-    squares = [(side**2).sum(axis=-1) for side in _sides(one, w)]
+    squares = [_squares(side) for side in _sides(one, w)]
     writes, reads = (np.sqrt(x[..., first] + x[..., second]) for x in squares)
     alive = np.ones((*one.copies, one.width))
     alive[..., first] = alive[..., second] = (writes > 0) & (reads > 0)
