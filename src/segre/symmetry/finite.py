@@ -215,7 +215,7 @@ def gain_signs(spec: Transformer) -> Iterator[Discrete]:
 def _gained(width: int, ports: tuple[Port, ...], copies: tuple[int, ...] = ()) -> Discrete:
     order = Order(width, "signs", ports, copies)
     return Discrete(
-        "2", "sign of a gain and of what its norm is of", prod(copies) * width, (order,)
+        "2", "sign of a gain and of the row that it scales", prod(copies) * width, (order,)
     )
 
 
