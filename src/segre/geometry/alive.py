@@ -16,7 +16,6 @@ from segre.fields.interface import Array
 from segre.fields.real import Real
 from segre.geometry.real_point import RealPoint
 from segre.network import forward
-from segre.transformer.spec import Transformer
 
 _NEXT = 0x9E3779B9  # so far apart are the seeds of the points that are tried
 _INPUTS = 24  # to look at each point with
@@ -83,16 +82,11 @@ def piecewise(spec: Architecture) -> tuple[str, ...]:
     >>> piecewise(architecture("transformer/d=2/norm=layer/mlp=relu/ff=2/t=2"))
     ('relu', 'a norm that gives a sign')
     """
-    why = []
-    if isinstance(spec, Transformer):
-        why += ["relu"] * spec.piecewise_units + ["a choice of experts"] * (spec.experts > 0)
-    elif spec.piecewise:
-        why.append("relu or elu")
     point, field = RealPoint(spec, 0), _Signs()
     weights = np.repeat(point.weights[None], _INPUTS, axis=0)
     with np.errstate(all="ignore"):
         forward(field, spec, weights, point.inputs(np.arange(_INPUTS)))
-    return (*why, *["a norm that gives a sign"] * field.found)
+    return (*spec.regions, *["a norm that gives a sign"] * field.found)
 
 
 def can_die(spec: Architecture) -> bool:

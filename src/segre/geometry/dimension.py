@@ -22,7 +22,6 @@ from segre.geometry.alive import piecewise
 from segre.geometry.at_any_size import at_any_size, by_theorem, proved_by_theorem
 from segre.geometry.balls import BallMinor, ball_minor
 from segre.geometry.closed_form import ambient, closed_form
-from segre.geometry.contexts import few_contexts
 from segre.geometry.defect import with_defect
 from segre.geometry.estimate import estimate
 from segre.geometry.gap import suspects
@@ -45,10 +44,8 @@ from segre.geometry.redundancy import asked_for, counted
 from segre.geometry.undefined import undefined_stage
 from segre.geometry.wider import Wider, wider_bound
 from segre.models import Source, architecture
-from segre.spec import Network
 from segre.theorems import apply
 from segre.transformer.choices import Output
-from segre.transformer.spec import Transformer
 from segre.values import quote
 
 Method = Literal["auto", "theorem", "exact", "random", "balls", "closed-form", "count", "estimate"]
@@ -210,7 +207,7 @@ def without_computing(spec: Architecture) -> Finding | None:
     """The answer of `auto` for an architecture that is too large: a theorem, or a count."""
     if not too_large(spec):
         return None
-    return at_any_size(spec, counted) if isinstance(spec, Transformer) else _by_theorem(spec)
+    return at_any_size(spec, counted) if spec.counted else _by_theorem(spec)
 
 
 def _by_theorem(spec: Architecture) -> Finding | None:
@@ -349,12 +346,7 @@ def _upper_bound(spec: Architecture, symmetry: SymmetryRank | None, formula: boo
         bounds.append(symmetry.bound(spec.parameters))
     if formula:
         bounds.append(closed_form(spec))
-    if isinstance(spec, Network):
-        whole = ambient(spec)
-        if whole is not None:
-            bounds.append(whole)
-    if isinstance(spec, Transformer):
-        tables = few_contexts(spec)
-        if tables is not None:
-            bounds.append(tables)
+    whole = ambient(spec)
+    if whole is not None:
+        bounds.append(whole)
     return min(bounds, key=lambda bound: bound.value)

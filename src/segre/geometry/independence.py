@@ -79,12 +79,21 @@ def _transformers_only_in_balls(spec: Transformer) -> str | None:
     return None
 
 
-def distinct_scores(spec: Network) -> list[list[tuple[int, int]]]:
-    """Per layer, the (key, query) pairs whose scores are different functions."""
-    t = range(spec.t)
+@singledispatch
+def distinct_scores(_spec: Architecture) -> list[tuple[int, Array]] | None:
+    """Per layer of a plain stack, its heads and the (key, query) pairs whose scores differ."""
+    return None
+
+
+@distinct_scores.register
+def _of_plain_stack(spec: Network) -> list[tuple[int, Array]] | None:
+    if not spec.plain:
+        return None
+    keys, queries = np.indices((spec.t, spec.t)).reshape(2, -1)
+    every = np.stack([keys, queries])
     return [
-        [(k, q) for k in t for q in t if dimension > 1 or k <= q]
-        for dimension in reached(spec)[:-1]
+        (layer.heads, every if dimension > 1 else every[:, keys <= queries])
+        for layer, dimension in zip(spec.layers, reached(spec), strict=False)
     ]
 
 
@@ -112,11 +121,9 @@ def witness(spec: Architecture, field: Prime) -> Independence:
 
 def argument_count(spec: Architecture, field: Prime) -> int:
     """How many different exponentials one input has."""
-    if isinstance(spec, Network) and spec.plain:
-        return sum(
-            layer.heads * len(kept)
-            for layer, kept in zip(spec.layers, distinct_scores(spec), strict=True)
-        )
+    distinct = distinct_scores(spec)
+    if distinct is not None:
+        return sum(heads * kept.shape[1] for heads, kept in distinct)
     X = drawn_inputs(field, spec, np.zeros(1))
     weights = field.draw(Stream.WITNESS_WEIGHTS, 0, (spec.parameters,))
     listener = Formal(field)
@@ -146,15 +153,14 @@ def witness_rows(
     P, (d, t) = spec.parameters, (spec.width_in, spec.t)
     numbers = np.array(points, dtype=np.uint64)
     weights = field.draw(Stream.WITNESS_WEIGHTS, numbers * np.uint64(P), (1, P))
-    if spec.salted:
+    distinct = distinct_scores(spec)
+    if distinct is None:
         return _salted_rows(spec, field, points, weights[:, 0], known or {})
-    assert isinstance(spec, Network)
     X = field.draw(Stream.WITNESS_INPUTS, numbers * np.uint64(2 * d * t), (2, d, t))
     listener = Formal(field)
     forward(listener, spec, weights, X)
     rows = []
-    for (scores, _), kept in zip(listener.exp_arguments, distinct_scores(spec), strict=True):
-        keys, queries = np.array(kept).T
+    for (scores, _), (_, (keys, queries)) in zip(listener.exp_arguments, distinct, strict=True):
         chosen = scores[..., keys, queries].reshape(len(points), 2, -1)
         rows.append(field.sub(chosen[:, 0], chosen[:, 1]))
     rows.append(field.sub(X[:, 0], X[:, 1]).reshape(len(points), -1))
