@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
 
-class Architecture(Protocol):
+class Architecture(Hashable, Protocol):
     """What stacks and transformers have in common."""
 
     @property
@@ -126,6 +126,11 @@ class Architecture(Protocol):
     @property
     def first_token_alone(self) -> bool:
         """Whether nothing is drawn for the first token, which sees only itself."""
+        ...
+
+    @property
+    def gated_elements(self) -> bool:
+        """Whether heads have a gate for every element of what they mix."""
         ...
 
     @property

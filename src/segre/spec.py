@@ -137,6 +137,11 @@ class Network(Layered):
         """Whether it computes any transcendental function."""
         return any(one.exponentials for one in self.mechanisms)
 
+    @property
+    def gated_elements(self) -> bool:
+        """Whether heads have a gate for every element of what they mix."""
+        return any(one.gate == "element" for one in self.mechanisms)
+
     @cached_property
     def roots(self) -> bool:
         """Whether it takes square roots."""

@@ -19,7 +19,6 @@ import segre
 from segre.analysis.part import Part
 from segre.cli import dimensions, output
 from segre.finding import Documented, Finding, Findings, Result, Status
-from segre.geometry.symmetry_table import symmetry_table
 from segre.json_data import strict_json
 from segre.report import text
 from segre.reproduce.experiment import perform
@@ -49,7 +48,7 @@ def answers() -> Iterator[Any]:
         yield segre.dimension(stack, symmetries=True)
         yield segre.dimension(stack, method="closed-form")
         yield segre.dimension(stack, method="estimate")
-        yield symmetry_table(stack)
+        yield segre.explain(stack)
         yield segre.verify(segre.certify(stack))
         exact = Weights.random(stack, exact=True)
         yield segre.same_function(exact, segre.sample(exact))

@@ -36,7 +36,7 @@ from segre.geometry.memory import (
     bytes_for_symmetries,
     require_memory,
 )
-from segre.geometry.point import Point
+from segre.geometry.point import POINTS, Point
 from segre.geometry.progress import Progress, quiet
 from segre.geometry.random_rank import sampled
 from segre.geometry.rank import JacobianRank, SymmetryRank, jacobian_rank, symmetry_rank
@@ -50,7 +50,6 @@ from segre.values import quote
 
 Method = Literal["auto", "theorem", "exact", "random", "balls", "closed-form", "count", "estimate"]
 
-_POINTS = 8
 _SHORTFALLS = 2
 _MOST_ROOT_INPUTS = 1 << 10
 _LARGEST_AUTO = 6_000
@@ -237,7 +236,7 @@ def prove(
     require_memory(spec, needed, memory)
     best: Proof | None = None
     shortfalls = 0
-    for attempt in range(_POINTS):
+    for attempt in range(POINTS):
         try:
             with threads_for(spec.parameters):
                 point = Point.draw(spec, seed, attempt)
@@ -257,7 +256,7 @@ def prove(
             return best
     if best is None:
         raise UnluckyError(
-            f"spec {str(spec)!r}: none of {_POINTS} random points is usable; try another --seed"
+            f"spec {str(spec)!r}: none of {POINTS} random points is usable; try another --seed"
         )
     return best
 

@@ -7,14 +7,13 @@ same pieces, as generators, are proved to be all on small architectures; here th
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import suppress
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 
 from segre.architectures import Architecture
-from segre.errors import SpecError, UnluckyError, UnsupportedError
+from segre.errors import SpecError, UnsupportedError
 from segre.finding import Bound, Evidence, Finding, Symmetry
-from segre.geometry.point import Point
+from segre.geometry.point import at_usable_point
 from segre.geometry.rank import symmetry_rank
 from segre.models import Spec, architecture, only
 from segre.models.instances import PROVED, small_instance
@@ -25,7 +24,6 @@ from segre.transformer.spec import Transformer
 from segre.values import quote
 
 _LARGEST = 6_000  # parameters, up to which the rank of the symmetries takes about a second
-_POINTS = 8
 _ONLY = "--method count supports only transformers; leave out --method count"
 
 
@@ -58,24 +56,18 @@ def counted(spec: Architecture) -> Finding:
     except UnsupportedError:
         if spec.parameters > _LARGEST:
             raise
-        return _at_a_point(spec)
+        return at_a_point(spec)
     if found.upper is None and spec.parameters <= _LARGEST:
-        return replace(_at_a_point(spec), notes=found.notes)
+        return replace(at_a_point(spec), notes=found.notes)
     return found
 
 
 @lru_cache(maxsize=256)
-def _at_a_point(spec: Transformer) -> Finding:
+def at_a_point(spec: Architecture) -> Finding:
     """The upper bound from the rank of all symmetries at a random point."""
-    for attempt in range(_POINTS):
-        with suppress(UnluckyError):
-            found = symmetry_rank(Point.draw(spec, 0, attempt), checked=False)
-            return Finding.from_bounds(
-                spec, None, found.bound(spec.parameters), symmetries=found.symmetries
-            )
-    raise UnluckyError(
-        f"spec {quote(str(spec))}: none of {_POINTS} random points is usable for its symmetries"
-    )
+    found = at_usable_point(spec, 0, partial(symmetry_rank, checked=False))
+    bound = found.bound(spec.parameters)
+    return Finding.from_bounds(spec, None, bound, symmetries=found.symmetries)
 
 
 @lru_cache(maxsize=256)

@@ -88,6 +88,7 @@ class Polynomial(Layered):
     exponentials: ClassVar[bool] = False
     piecewise: ClassVar[bool] = False
     regions: ClassVar[tuple[str, ...]] = ()
+    gated_elements: ClassVar[bool] = False
     salted: ClassVar[bool] = False
     salts_searched: ClassVar[bool] = False
     salts_mix: ClassVar[bool] = False

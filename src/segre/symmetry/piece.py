@@ -18,8 +18,7 @@ from segre.spec import Network
 from segre.symmetry.passage import Passage
 from segre.transformer.spec import Transformer
 
-# Of a transformer's redundancy; the pieces of a stack are in no group.
-Group = Literal["", "QK", "VO", "MLP", "norms and biases", "shifts", "residual"]
+Group = Literal["QK", "VO", "MLP", "norms and biases", "shifts", "residual"]
 Holds = Literal["exact", "eps=0", "softmax"]
 
 

@@ -106,8 +106,7 @@ def _piece(
     spec: Network, kind: str, name: str, i: int, build: Build, head: int | None = None
 ) -> Piece:
     where = place(spec, kind, i + 1, head)
-    group = "" if spec.plain else group_of(kind)
-    return Piece(kind, name, where, group, "exact", None, build, i + 1, head)
+    return Piece(kind, name, where, group_of(kind), "exact", None, build, i + 1, head)
 
 
 def _heads(spec: Network, i: int, parallel: bool) -> Iterator[Piece]:

@@ -65,8 +65,7 @@ class Alike:
     def piece(self, kind: str, name: str, build: Build) -> Piece:
         """A piece of the layer."""
         where = f"layer {self.i + 1}"
-        group = "" if self.spec.plain else group_of(kind)
-        return Piece(kind, name, where, group, "exact", None, build, self.i + 1, None)
+        return Piece(kind, name, where, group_of(kind), "exact", None, build, self.i + 1, None)
 
 
 def alike_heads(spec: Network, i: int, arrives: int, parallel: bool) -> Iterator[Alike]:

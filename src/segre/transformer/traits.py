@@ -149,6 +149,11 @@ class Traits(Choices):
         return self.norm == "layer" and self.d == 2
 
     @property
+    def gated_elements(self) -> bool:
+        """Whether heads have a gate for every element of what they mix."""
+        return self.gate == "element"
+
+    @property
     def normal_cdf(self) -> bool:
         """Whether it computes the distribution function of a normal variable."""
         return self.mlp in ("gelu", "geglu")
