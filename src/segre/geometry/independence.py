@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
-from functools import singledispatch
+from functools import cache, singledispatch
 
 import numpy as np
 
@@ -89,12 +89,14 @@ def distinct_scores(_spec: Architecture) -> list[tuple[int, Array]] | None:
 def _of_plain_stack(spec: Network) -> list[tuple[int, Array]] | None:
     if not spec.plain:
         return None
-    keys, queries = np.indices((spec.t, spec.t)).reshape(2, -1)
-    every = np.stack([keys, queries])
-    return [
-        (layer.heads, every if dimension > 1 else every[:, keys <= queries])
-        for layer, dimension in zip(spec.layers, reached(spec), strict=False)
-    ]
+    pairs = zip(spec.layers, reached(spec), strict=False)
+    return [(layer.heads, _pairs(spec.t, dimension > 1)) for layer, dimension in pairs]
+
+
+@cache
+def _pairs(t: int, ordered: bool) -> Array:
+    """All (key, query), as two rows; where the order of the two does not matter, each once."""
+    return np.array([(k, q) for k in range(t) for q in range(t) if ordered or k <= q]).T
 
 
 def witness(spec: Architecture, field: Prime) -> Independence:
