@@ -18,12 +18,12 @@ import numpy as np
 import segre
 from segre.fields import Real
 from segre.geometry.flow import drift, gradient_descent, gradient_flow
-from segre.geometry.symmetry_table import symmetry_table
+from segre.geometry.laws import laws
 from segre.network import forward
 
 spec = segre.Network.parse("softmax/d=3,3/a=2/dv=2/t=3")
-for row in symmetry_table(spec).rows:
-    print(f"{row.name}: conserves {row.formula}")
+for law in laws(spec).every:
+    print(f"{law.name}: conserves {law.formula}")
 
 start, truth = segre.Weights.random(spec, seed=3), segre.Weights.random(spec, seed=5)
 X = np.random.default_rng(1).standard_normal((6, 3, 3))

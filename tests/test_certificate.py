@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from segre.certificate import certify, checksum, write_certificate
@@ -44,7 +45,7 @@ def test_writing_replaces_at_once_or_not_at_all(
 
 
 def test_nothing_is_certified_without_independence(monkeypatch: pytest.MonkeyPatch) -> None:
-    every = [(k, q) for k in range(2) for q in range(2)]
-    monkeypatch.setattr(independence, "distinct_scores", lambda _: [every])
+    every = np.array([(k, q) for k in range(2) for q in range(2)]).T
+    monkeypatch.setattr(independence, "distinct_scores", lambda _: [(1, every)])
     with pytest.raises(UnluckyError, match="none was proved independent"):
         certify("softmax/d=1,2/a=1/t=2")

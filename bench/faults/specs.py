@@ -16,11 +16,11 @@ from bench.random_specs import random_stack, random_transformer, random_weights
 from segre.certificate import certificate_of
 from segre.errors import SegreError, UnluckyError
 from segre.geometry.dimension import finding_of, prove
+from segre.geometry.explain import explain
 from segre.geometry.fiber import sample
 from segre.geometry.normal_form import canonical
 from segre.geometry.same import same_function
 from segre.geometry.strata import classify
-from segre.geometry.symmetry_table import symmetry_table
 from segre.referee import verify
 from segre.spec import Network
 from segre.transformer.spec import Transformer
@@ -104,7 +104,7 @@ def tally(quick: bool) -> list[Tally]:
     for seed in range(stacks):
         spec = random_stack(seed)
         prove_and_check(of_stacks, spec, seed)
-        of_stacks.call(f"symmetries {spec}", partial(symmetry_table, spec))
+        of_stacks.call(f"symmetries {spec}", partial(explain, spec))
     for seed in range(pairs):
         compare(of_pairs, random_stack(seed), seed)
     count = seed = 0

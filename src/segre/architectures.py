@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
 
-class Architecture(Protocol):
+class Architecture(Hashable, Protocol):
     """What stacks and transformers have in common."""
 
     @property
@@ -49,6 +49,11 @@ class Architecture(Protocol):
         ...
 
     @property
+    def embedded(self) -> bool:
+        """Whether inputs are embedded: token sequences or patches."""
+        ...
+
+    @property
     def output_shape(self) -> tuple[int, int]:
         """Rows and columns of an output."""
         ...
@@ -79,8 +84,53 @@ class Architecture(Protocol):
         ...
 
     @property
+    def regions(self) -> tuple[str, ...]:
+        """What separates the regions of a piecewise function, in words."""
+        ...
+
+    @property
+    def piecewise_units(self) -> bool:
+        """Whether it is piecewise by active units."""
+        ...
+
+    @property
+    def nearly_signs(self) -> bool:
+        """Whether norms give little more than signs: units see few values, and seldom switch."""
+        ...
+
+    @property
+    def normal_cdf(self) -> bool:
+        """Whether it computes the distribution function of a normal variable."""
+        ...
+
+    @property
     def salted(self) -> bool:
         """Whether points mod p have salts, for which its square roots exist."""
+        ...
+
+    @property
+    def salts_searched(self) -> bool:
+        """Whether its salts are searched: without roots and regions, all are good."""
+        ...
+
+    @property
+    def salts_mix(self) -> bool:
+        """Whether roots of a token may depend on what is drawn for another in the same stage."""
+        ...
+
+    @property
+    def roots_after_mixing(self) -> bool:
+        """Whether roots are taken after tokens are mixed, in the same stage."""
+        ...
+
+    @property
+    def first_token_alone(self) -> bool:
+        """Whether nothing is drawn for the first token, which sees only itself."""
+        ...
+
+    @property
+    def gated_elements(self) -> bool:
+        """Whether heads have a gate for every element of what they mix."""
         ...
 
     @property
@@ -117,7 +167,12 @@ class Layered(ABC):
     vocab: ClassVar[int] = 0
     types: ClassVar[int] = 0
     discrete: ClassVar[bool] = False
+    embedded: ClassVar[bool] = False
     counted: ClassVar[bool] = False
+    piecewise_units: ClassVar[bool] = False
+    nearly_signs: ClassVar[bool] = False
+    normal_cdf: ClassVar[bool] = False
+    roots_after_mixing: ClassVar[bool] = False
 
     @property
     def depth(self) -> int:

@@ -69,9 +69,8 @@ class Network(Layered):
     t: int
 
     residual: ClassVar[bool] = False
+    norm: ClassVar[str] = "none"
     head_axes: ClassVar[int] = 1
-    piecewise_units: ClassVar[bool] = False
-    roots_after_mixing: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not self.layers:
@@ -119,6 +118,11 @@ class Network(Layered):
         return self
 
     @property
+    def residuals_in_balls(self) -> bool:
+        """Whether residuals below the smallest float need balls: all but plain softmax do."""
+        return not (self.plain and self.mechanism.sums_to_one)
+
+    @property
     def score(self) -> str:
         """The name of the attention mechanism of a plain stack."""
         return self.mechanism.name
@@ -133,6 +137,11 @@ class Network(Layered):
         """Whether it computes any transcendental function."""
         return any(one.exponentials for one in self.mechanisms)
 
+    @property
+    def gated_elements(self) -> bool:
+        """Whether heads have a gate for every element of what they mix."""
+        return any(one.gate == "element" for one in self.mechanisms)
+
     @cached_property
     def roots(self) -> bool:
         """Whether it takes square roots."""
@@ -144,9 +153,19 @@ class Network(Layered):
         return any(one.piecewise for one in self.mechanisms)
 
     @property
+    def regions(self) -> tuple[str, ...]:
+        """What separates the regions of a piecewise function, in words."""
+        return ("relu or elu",) if self.piecewise else ()
+
+    @property
     def salted(self) -> bool:
         """Whether points mod p have salts; plain stacks have no square roots."""
         return not self.plain
+
+    @property
+    def salts_searched(self) -> bool:
+        """Whether its salts are searched: without roots and regions, all are good."""
+        return self.roots or self.piecewise
 
     @property
     def salts_mix(self) -> bool:

@@ -55,13 +55,13 @@ def test_point(files: Path) -> None:
 def test_symmetries() -> None:
     result = run("symmetries", "lightning/d=4,4/a=2/t=3")
     assert result.returncode == 0
-    assert "W_Q W_Q^T - W_K W_K^T (3 quantities)" in result.stdout
+    assert "W_Q W_Q^T - W_K W_K^T (3 scalars)" in result.stdout
     found = json.loads(run("symmetries", "lightning/d=4,4/a=2/t=3", "--json").stdout)
-    assert found["dimension"] == 5
-    assert found["conserved"] == 4
+    assert found["redundancy"]["total"] == 5
+    assert found["conserved"]["independent"] == 4
     [choice] = found["choices"]
     assert choice["instead_of"] == "softmax attention"
-    assert choice["change"] == {"scales of scores against values": -1}
+    assert choice["change"]["VO"] == choice["total"] == -1
 
 
 @pytest.mark.parametrize("spec", ["lightning/d=4,4/a=2/t=3", "gpt2"])

@@ -11,10 +11,11 @@ from segre.fields import Echelon, Prime, Real
 from segre.fields.rational import Rational
 from segre.geometry import flow
 from segre.geometry.conserved import Conserved, conserved_quantities
+from segre.geometry.explain import explain
 from segre.geometry.flow import drift, gradient_descent, gradient_flow, loss_and_gradient
+from segre.geometry.laws import gradients
 from segre.geometry.point import Point
 from segre.geometry.rank import symmetry_rank
-from segre.geometry.symmetry_table import gradients, symmetry_table
 from segre.network import forward, jacobian, layer_starts, unflatten
 from segre.spec import Network
 from segre.symmetry.all import generators
@@ -132,7 +133,7 @@ def test_gradients_are_symmetric_generators_and_their_rank_is_the_count(net: Net
     twice = F.constant(np.array([2]))
     laws = {(law.kind, law.layer, law.head): law for law in conserved_quantities(net)}
     for own in found:
-        piece, rows = own.piece, gradients(F, net, own)
+        piece, rows = own.piece, gradients(F, own)
         law = laws.pop((piece.kind, piece.layer, piece.head), None)
         if law is None:
             assert not len(rows)
@@ -152,16 +153,19 @@ def test_gradients_are_symmetric_generators_and_their_rank_is_the_count(net: Net
 
 @given(networks(deepest=2))
 @settings(max_examples=40)
-def test_the_table_joins_symmetries_and_quantities(net: Network) -> None:
-    table = symmetry_table(net)
-    counted = symmetry_rank(Point.draw(net, 0))
-    rows = [(row.name, row.where, row.dimension) for row in table.rows if row.dimension]
-    assert rows == [(s.name, s.where, s.dimension) for s in counted.symmetries]
-    assert table.dimension == counted.rank
-    listed = [row.conserved for row in table.rows if row.conserved is not None]
+def test_an_explanation_joins_symmetries_and_quantities(net: Network) -> None:
+    found = explain(net)
+    assert found.laws is not None
+    every, counted = found.laws.every, symmetry_rank(Point.draw(net, 0))
+    assert found.finding.symmetries == counted.symmetries
+    named = [(law.name, law.where) for law in every]
+    assert [x for x in named if x in {(s.name, s.where) for s in counted.symmetries}] == [
+        (s.name, s.where) for s in counted.symmetries
+    ]
+    listed = [law.conserved for law in every if law.conserved is not None]
     assert sorted(map(str, listed)) == sorted(map(str, conserved_quantities(net)))
-    assert all((row.formula is None) != (row.reason is None) for row in table.rows)
-    assert table.independent <= min(table.dimension, sum(row.count for row in table.rows))
+    assert all((law.formula is None) != (law.reason is None) for law in every)
+    assert found.laws.independent <= min(counted.rank, sum(law.count for law in every))
 
 
 @pytest.mark.parametrize(
@@ -177,30 +181,42 @@ def test_the_table_joins_symmetries_and_quantities(net: Network) -> None:
     ],
 )
 def test_counts(text: str, counts: list[int], independent: int) -> None:
-    table = symmetry_table(text)
-    assert [row.count for row in table.rows if row.kind not in ("unread", "unreached")] == counts
-    assert table.independent == independent
+    found = explain(text).laws
+    assert found is not None
+    assert [law.count for law in found.every if law.kind not in ("unread", "unreached")] == counts
+    assert found.independent == independent
 
 
 def test_documents_are_plain() -> None:
-    table = symmetry_table("lightning/d=2,2/a=2/heads=2/t=3", seed=3)
-    document = table.document()
-    assert document["conserved"] == 8
+    document = explain("lightning/d=2,2/a=2/heads=2/t=3", seed=3).document()
     assert document["seed"] == 3
-    assert document["symmetries"][0] == {
+    assert document["conserved"]["independent"] == 8
+    found = document["conserved"]["laws"]
+    assert found[0] == {
         "kind": "query-key",
         "name": "query-key basis GL(2)",
         "where": "layer 1, head 1",
         "layer": 1,
         "head": 1,
-        "group": "GL(2)",
-        "dimension": 4,
-        "conserved": "W_Q W_Q^T - W_K W_K^T",
+        "acts": "GL(2)",
+        "formula": "W_Q W_Q^T - W_K W_K^T",
         "count": 3,
         "reason": None,
     }
-    assert document["symmetries"][-1]["group"] == "GL(2)"
-    assert "not linear" in document["symmetries"][-1]["reason"]
+    assert found[-1]["acts"] == "GL(2)"
+    assert "not linear" in found[-1]["reason"]
+
+
+def test_one_layout_of_explanations() -> None:
+    """Every kind of network is explained in the same terms."""
+    specs = ("softmax/d=3,3/a=2/t=2", "softmax/d=3,3/a=2/gate=head/t=2", "poly/2-3-1/degree=2")
+    documents = [explain(spec).document() for spec in (*specs, "transformer/d=4/heads=2/t=3")]
+    assert len({tuple(document) for document in documents}) == 1
+    for document in documents:
+        pieces = document["redundancy"]["pieces"]
+        assert sum(pieces.values()) == sum(s["dimension"] for s in document["symmetries"])
+        assert all(choice["change"].keys() == pieces.keys() for choice in document["choices"])
+    assert [one["conserved"] is None for one in documents] == [False, True, False, True]
 
 
 @pytest.mark.parametrize("text", SPECS)

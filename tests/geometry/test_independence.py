@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 from hypothesis import given
 
@@ -24,8 +25,8 @@ def test_equal_scores_counted_twice_are_noticed(monkeypatch: pytest.MonkeyPatch)
     """Tokens of width one have symmetric scores: counting both must fail, and claim nothing."""
     net = Network.parse("softmax/d=1,2/a=1/t=2")
     assert witness(net, Prime()).established
-    pairs = [(k, q) for k in range(2) for q in range(2)]
-    monkeypatch.setattr(independence, "distinct_scores", lambda _: [pairs])
+    pairs = np.array([(k, q) for k in range(2) for q in range(2)]).T
+    monkeypatch.setattr(independence, "distinct_scores", lambda _: [(1, pairs)])
     assert not witness(net, Prime()).established
     proof = prove(net)
     assert proof.lower.evidence.kind == "ball-minor"

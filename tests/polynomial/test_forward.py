@@ -92,7 +92,7 @@ def test_conserved_quantities_are_orthogonal_to_every_gradient() -> None:
 
 
 def test_explain_counts_what_the_dimension_leaves() -> None:
-    table = explain("poly/3-5-2/degree=3")
-    document = table.document()
-    assert document["dimension"] == 5
+    document = explain("poly/3-5-2/degree=3").document()
+    assert document["redundancy"]["total"] == 5
+    assert document["dimension"] == 19
     assert any("the defect is 1" in note for note in document["notes"])

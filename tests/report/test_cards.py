@@ -293,4 +293,4 @@ def test_tables_of_depth_and_paths_are_those_that_are_printed(answers: dict[str,
     assert paths["share of output"].sum() + biases == pytest.approx(1)
     assert answers["shares"].to_pandas()["of all"].sum() == pytest.approx(1)
     rows = answers["symmetries"].to_pandas()
-    assert rows["dimensions"].sum() == answers["symmetries"].dimension
+    assert rows["dimensions"].sum() == answers["symmetries"].finding.redundant

@@ -21,6 +21,7 @@ from segre.spec import Network
 from segre.sweep.builtin import builtin_names, plan_of
 from segre.sweep.draw import architectures
 from segre.theorems import THEOREMS, Theorem, apply, nearest
+from segre.theorems.all import alike
 from segre.transformer.choices import DEFAULTS, KEYS
 from segre.transformer.spec import Transformer
 from support.architectures import random_stacks, random_transformers
@@ -125,7 +126,7 @@ def test_no_two_theorems_cover_one_design() -> None:
     specs: list[Network | Transformer] = [*random_stacks(5, 100), *random_transformers(5, 300)]
     specs += [spec for name in PLANS for spec in drawn(name)]
     for spec in specs:
-        covering = [theorem.name for theorem in THEOREMS if theorem.covers(spec)]
+        covering = [theorem.name for theorem in alike(spec) if theorem.covers(spec)]
         assert len(covering) <= 1
         if not covering:
             assert nearest(spec)[1]
@@ -174,7 +175,7 @@ def test_a_new_key_would_be_covered_by_no_theorem() -> None:
             continue
         odd = replace(net)  # a value that nobody has named
         object.__setattr__(odd, key, object())
-        covering = [theorem.name for theorem in THEOREMS if _covers(theorem, odd)]
+        covering = [theorem.name for theorem in alike(odd) if _covers(theorem, odd)]
         assert not covering or key in {"window", "tied", "embscale", "rescale"}, key
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, singledispatch
 from typing import Any
 
 from segre.architectures import Architecture
@@ -29,7 +29,6 @@ from segre.sequence.cost import Costs, cost
 from segre.shown import Tabular
 from segre.spec import Network
 from segre.transformer.choices import Output
-from segre.transformer.spec import Transformer
 
 TOKENS = (4096, 32768)
 _VALUES = ("value-output", "scale", "mixing", "sum of heads", "heads GL")
@@ -137,31 +136,29 @@ def compare(
     for number, spec in enumerate(specs):
         progress("designs", number, len(specs))
         net = with_attention(spec, "segre compare")
-        own: Architecture = net if output is None else asked_for(net, output)
+        own = net if output is None else asked_for(net, output)
         name = called(spec)
         try:
             found = dimension(own, seed=seed, symmetries=True, memory=memory)
         except TooLargeError as error:
             raise TooLargeError(f"{error}; compare narrower designs") from None
         counts = cost(own, list(t))
-        designs.append(Design(name, found, counts, exponents(own), mechanisms_of(own)))
+        designs.append(Design(name, found, counts, exponents(own), own.mechanisms))
     return Comparison(tuple(designs), tuple(t))
 
 
-def exponents(spec: Architecture) -> tuple[int | None, ...] | None:
+@singledispatch
+def exponents(_spec: Architecture) -> tuple[int | None, ...] | None:
     """How every layer changes the residual of tokens that are nearly alike, as a power.
 
     Of a transformer None: skips, norms, positions and MLPs change the rule.
     """
-    if not isinstance(spec, Network):
-        return None
+    return None
+
+
+@exponents.register
+def _of_stack(spec: Network) -> tuple[int | None, ...] | None:
     return tuple(expected_order(layer, spec.t) for layer in spec.layers)
-
-
-def mechanisms_of(spec: Architecture) -> tuple[Mechanism, ...]:
-    """All mechanisms of a design, each once."""
-    assert isinstance(spec, Network | Transformer)
-    return spec.mechanisms
 
 
 def group_of(name: str) -> str:

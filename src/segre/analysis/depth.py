@@ -21,7 +21,6 @@ from segre.collapse.verdict import THRESHOLD, advice, not_measured
 from segre.errors import SegreError, SpecError, TooLargeError, UnsupportedError
 from segre.finding import Status
 from segre.models import FAMILIES, with_attention
-from segre.spec import Network
 from segre.transformer.spec import Transformer
 from segre.values import counted, from_logarithm
 
@@ -32,9 +31,9 @@ WORDS = 1_000  # vocabulary of what has none
 def how_depth_acts(bench: Workbench) -> Answer:
     """Relative residuals by layer: of a stack past the smallest float, of a model by variant."""
     spec = with_attention(bench.target.spec, "rank against depth")
-    if isinstance(spec, Network) and not (spec.plain and spec.mechanism.sums_to_one):
+    if spec.residuals_in_balls:
         return _of_mechanisms(bench)
-    if isinstance(spec, Network) or (not spec.embedded and spec.norm == "none"):
+    if not spec.embedded and spec.norm == "none":
         return _of_stack(bench)
     return _of_model(bench)
 

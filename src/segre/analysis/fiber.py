@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import singledispatch
 from typing import Any
 
 import numpy as np
 
 from segre.analysis.workbench import Workbench
+from segre.architectures import Architecture
 from segre.errors import SegreError
 from segre.fields.interface import Array
 from segre.fields.real import Real
@@ -65,20 +67,27 @@ def _percent(share: float) -> str:
 
 def fiber_of(bench: Workbench) -> Fiber | None:
     """The curve of a checkpoint, or of a small stack with random weights; None if there is none."""
-    spec = bench.target.spec
-    try:
-        if isinstance(spec, Transformer) and bench.target.weights is not None:
-            return _of_model(bench)
-    except SegreError:  # cannot be run, which other parts say
-        return None
-    if isinstance(spec, Network) and spec.plain and spec.parameters <= _LARGEST:
-        return _of_stack(spec, bench.seed)
+    return _fiber(bench.target.spec, bench)
+
+
+@singledispatch
+def _fiber(_spec: Architecture, _bench: Workbench) -> Fiber | None:
     return None
 
 
-def _of_stack(spec: Network, seed: int) -> Fiber | None:
-    if spec.layers[0].a < 2:
+@_fiber.register
+def _of_checkpoint(_spec: Transformer, bench: Workbench) -> Fiber | None:
+    try:
+        return None if bench.target.weights is None else _of_model(bench)
+    except SegreError:  # cannot be run, which other parts say
         return None
+
+
+@_fiber.register
+def _of_stack(spec: Network, bench: Workbench) -> Fiber | None:
+    if not spec.plain or spec.parameters > _LARGEST or spec.layers[0].a < 2:
+        return None
+    seed = bench.seed
     weights = Weights(spec, Weights.random(spec, seed).vector.astype(float))
     X = np.random.default_rng(seed).standard_normal((2, spec.widths[0], spec.t))
     steps = np.linspace(0, 2 * np.pi, _STEPS + 1)

@@ -12,9 +12,6 @@ from segre.errors import UnsupportedError
 from segre.finding import Finding, Symmetry
 from segre.geometry.choice import Choice
 from segre.geometry.explain import Explanation, explain
-from segre.geometry.symmetry_table import symmetry_table
-from segre.polynomial.spec import Polynomial
-from segre.spec import Network
 from segre.values import listed
 
 # The groups of `segre.finding.GROUPS`, in words that need no glossary.
@@ -39,16 +36,15 @@ _HOW = {
 def what_is_redundant(bench: Workbench) -> Answer:
     """The symmetries by piece; of a transformer also what each design choice does to them."""
     spec = bench.target.spec
-    if isinstance(spec, Polynomial) or (isinstance(spec, Network) and spec.plain):
-        return _of_stack(bench)
     found = bench.finding
     symmetries, unexplained = found.symmetries, ""
     try:
-        answer = explain(spec)
-        assert isinstance(answer, Explanation)
-        explained: Explanation | None = answer
-        if answer.finding.redundancy == found.redundancy:
-            symmetries = answer.finding.symmetries  # the same, layers alike together
+        explained: Explanation | None = explain(
+            spec, bench.seed, memory=bench.memory, progress=bench.progress
+        )
+        assert explained is not None
+        if explained.finding.redundancy == found.redundancy:
+            symmetries = explained.finding.symmetries  # the same, layers alike together
     except UnsupportedError as error:  # sizes for which the formulas do not hold
         explained, unexplained = None, str(error)
     fiber = fiber_of(bench)
@@ -59,42 +55,20 @@ def what_is_redundant(bench: Workbench) -> Answer:
         proved_by=found.proved_by,
         lead=_lead(found, symmetries),
         how=how + choices * (explained is not None),
-        command=f"segre explain {bench.target.argument}",
+        command=f"segre explain {bench.target.argument}"
+        f"{bench.options(seed=bench.seed, memory=bench.memory)}",
         data={
             "parameters": found.parameters,
             "redundancy": found.redundancy,
             "symmetries": [symmetry.document() for symmetry in symmetries],
             "discrete": [one.document() for one in explained.discrete] if explained else [],
             "choices": [one.document() for one in explained.choices] if explained else [],
+            "conserved": explained.document()["conserved"] if explained else None,
             "upper": found.parameters - (found.redundant or 0),
             "fiber": None if fiber is None else fiber.document(),
         },
         notes=(f"Design choices are not compared: {unexplained}.",) if unexplained else (),
         takeaways=_takeaways(fiber, symmetries, explained.choices if explained else ()),
-    )
-
-
-def _of_stack(bench: Workbench) -> Answer:
-    spec = bench.target.spec
-    table = symmetry_table(spec, bench.seed, memory=bench.memory, progress=bench.progress)
-    found = bench.finding
-    options = bench.options(seed=bench.seed, memory=bench.memory)
-    fiber = fiber_of(bench)
-    return Answer(
-        status=known_by(found),
-        proved_by=found.proved_by,
-        lead=_lead(found, found.symmetries),
-        how="Each symmetry is written down and checked to leave the function as it is: it lies in "
-        "the kernel of the Jacobian. Conserved quantities are checked exactly against the "
-        "gradient.",
-        command=f"segre symmetries {bench.target.argument}{options}",
-        data={
-            "parameters": spec.parameters,
-            **table.document(),
-            "upper": found.parameters - (found.redundant or 0),
-            "fiber": None if fiber is None else fiber.document(),
-        },
-        takeaways=_takeaways(fiber, found.symmetries),
     )
 
 

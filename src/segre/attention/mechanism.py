@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from math import comb
 from typing import Any, Literal, get_args
 
@@ -167,7 +168,7 @@ class Mechanism:
 
     # What the weights of a query look like.
 
-    @property
+    @cached_property
     def weighing(self) -> Weighing:
         """What is true of how it weighs scores."""
         return WEIGHINGS.get(self.weigh, Weighing())

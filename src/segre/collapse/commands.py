@@ -180,7 +180,7 @@ def measure(
                 "with tokens as inputs"
             )
     limit = log10(threshold) if threshold > 0 else -inf
-    if isinstance(spec, Network) and not (spec.plain and spec.mechanism.sums_to_one):
+    if spec is not None and spec.residuals_in_balls:
         many = mechanism_study(spec, seed, inputs)
         return Depth(many, mechanism_advice(many, limit))
     if spec is not None:
@@ -228,11 +228,6 @@ def decompose(
     ((1, 4, 4), True)
     """
     spec = own_spec(model)
-    if isinstance(spec, Network) and not spec.plain:
-        raise UnsupportedError(
-            f"spec {quote(str(spec))}: segre paths supports only plain softmax in every head; use "
-            "segre collapse for this stack"
-        )
     if spec is not None:
         name, done = random_pass(spec, seed, skip=skip)
     else:
@@ -259,12 +254,10 @@ def count_paths(model: Source) -> PathShares:
 
 def own_spec(model: Source) -> Network | Transformer | None:
     """The spec, if it is a stack, or one of the kind transformer without a vocabulary."""
-    if not isinstance(model, Network | Transformer):
-        if family_of(model) not in (*STACKS, *POLYNOMIALS, "transformer"):
-            return None
-        model = with_attention(model, "this command")
-    spec: Network | Transformer = model
-    return None if isinstance(spec, Transformer) and spec.embedded else spec
+    if family_of(model) not in (*STACKS, *POLYNOMIALS, "transformer"):
+        return None
+    spec = with_attention(model, "this command")
+    return None if spec.embedded else spec
 
 
 def _named(given: str | Sequence[Variant]) -> Sequence[Variant | None]:

@@ -23,10 +23,10 @@ from flint import arb
 from segre.attention.layer import Layer
 from segre.attention.mechanism import Mechanism
 from segre.attention.pattern import seen
-from segre.errors import SpecError, UnluckyError, UnsupportedError
+from segre.errors import UnluckyError, UnsupportedError
 from segre.fields.ball import Ball
 from segre.fields.interface import Array
-from segre.models import Source, architecture
+from segre.models import Source, only
 from segre.network import named_tensors, stages, with_head_axes
 from segre.spec import Network
 from segre.values import from_logarithm, quote
@@ -95,10 +95,8 @@ class MechanismStudy:
 
 def mechanism_study(given: Source, seed: int = 0, inputs: int = 4) -> MechanismStudy:
     """Random normal weights of variance 1/width, and standard normal tokens."""
-    spec = architecture(given)
+    spec = only(Network, given, "only stacks of attention layers are supported here")
     title = str(spec)
-    if not isinstance(spec, Network):
-        raise SpecError(f"spec {quote(str(spec))} is not a stack of attention layers")
     for number, layer in enumerate(spec.layers, 1):
         if expected_order(layer, spec.t) is None:
             raise UnsupportedError(

@@ -13,7 +13,7 @@ from segre.checkpoint.opening import opened, trained
 from segre.errors import SpecError, TooLargeError, UnsupportedError
 from segre.files import shown
 from segre.geometry.memory import DEFAULT_LIMIT
-from segre.models import PRESETS, Source, architecture, called
+from segre.models import PRESETS, Source, called, only
 from segre.models.live import live
 from segre.models.names import meaning
 from segre.spec import Network
@@ -132,17 +132,24 @@ def _random(given: Source, seed: int) -> Loaded:
         _require_known(given, name)
     else:
         name = called(given)
-    spec = architecture(given)
-    if not isinstance(spec, Transformer):
-        raise UnsupportedError(
-            f"spec {quote(name)}: a stack of attention layers does not take "
-            "tokens; give a transformer with a vocabulary"
-        )
-    if not spec.embedded:
-        raise SpecError(f"spec {quote(name)} has no vocabulary; add one, for example vocab=1000")
+    spec = with_vocabulary(given)
     found = meaning(given) if isinstance(given, str | Path) else None
     folder = None if found is None else found.folder
     return Loaded(name, Drawn(spec.trunk(), seed), folder, seed, family_of(given))
+
+
+def with_vocabulary(given: Source) -> Transformer:
+    """The transformer of a spec, which must take tokens."""
+    spec = only(
+        Transformer,
+        given,
+        "a stack of attention layers does not take tokens; give a transformer with a vocabulary",
+    )
+    if not spec.embedded:
+        raise SpecError(
+            f"spec {quote(called(given))} has no vocabulary; add one, for example vocab=1000"
+        )
+    return spec
 
 
 def family_of(given: Source) -> str:

@@ -15,11 +15,13 @@ True
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import singledispatch
 from math import sqrt
 from typing import Any, Literal
 
 import numpy as np
 
+from segre.architectures import Architecture
 from segre.collapse.activations import gate
 from segre.collapse.passes import Affine, Pass, RecordedLayer, TokenMap
 from segre.errors import SegreError, UnsupportedError
@@ -29,6 +31,7 @@ from segre.spec import Network
 from segre.transformer.choices import GATED
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import tensors
+from segre.values import quote
 
 Init = Literal["xavier", "bert"] | float
 
@@ -205,18 +208,7 @@ class FloatNetwork:
     @classmethod
     def from_network(cls, spec: Network | Transformer, weights: Array) -> FloatNetwork:
         """A softmax stack, or a transformer without norms, with its vector of weights."""
-        vector = np.asarray(weights, dtype=np.float64)
-        if isinstance(spec, Transformer):
-            return _of_transformer(spec, vector)
-        if spec.score != "softmax":
-            raise UnsupportedError(f"{str(spec)!r}: only softmax attention is supported here")
-        every = []
-        for layer, start in zip(spec.layers, layer_starts(spec), strict=True):
-            w = unflatten(layer, vector[start : start + layer.parameters])
-            none = np.tile(np.eye(layer.width_out), (layer.heads, 1, 1))
-            W_O = none if w.W_O is None else w.W_O.mT
-            every.append((Heads(w.W_Q.mT, w.W_K.mT, w.W_V.mT, W_O, scale=1.0), None))
-        return cls(tuple(every))
+        return _in_floats(spec, np.asarray(weights, dtype=np.float64))
 
 
 def seen(n: int) -> Array:
@@ -224,6 +216,28 @@ def seen(n: int) -> Array:
     return np.tril(np.ones((n, n), dtype=bool))
 
 
+@singledispatch
+def _in_floats(spec: Architecture, _vector: Array) -> FloatNetwork:
+    raise TypeError(f"a {type(spec).__name__} is no stack of attention layers")
+
+
+@_in_floats.register
+def _of_stack(spec: Network, vector: Array) -> FloatNetwork:
+    if spec.residuals_in_balls:
+        raise UnsupportedError(
+            f"spec {quote(str(spec))}: only plain softmax in every head is supported here; use "
+            "segre collapse for other stacks"
+        )
+    every = []
+    for layer, start in zip(spec.layers, layer_starts(spec), strict=True):
+        w = unflatten(layer, vector[start : start + layer.parameters])
+        none = np.tile(np.eye(layer.width_out), (layer.heads, 1, 1))
+        W_O = none if w.W_O is None else w.W_O.mT
+        every.append((Heads(w.W_Q.mT, w.W_K.mT, w.W_V.mT, W_O, scale=1.0), None))
+    return FloatNetwork(tuple(every))
+
+
+@_in_floats.register
 def _of_transformer(spec: Transformer, vector: Array) -> FloatNetwork:
     beyond = [
         (spec.norm != "none", "norms"),

@@ -15,12 +15,11 @@ from segre.collapse.certified import certified_residuals
 from segre.collapse.floor import Descent, descent
 from segre.collapse.passes import Pass
 from segre.collapse.stack import FloatNetwork
-from segre.errors import UnsupportedError
 from segre.fields.interface import Array
 from segre.models import Source, with_attention
 from segre.spec import Network
 from segre.transformer.spec import Transformer
-from segre.values import from_logarithm, quote
+from segre.values import from_logarithm
 
 EVEN = 0.1  # by how much the powers of layers may differ from their mean where there is a rate
 
@@ -67,7 +66,7 @@ def study(
     certify: bool = False,
 ) -> Study:
     """Random normal weights of variance 1/width, and standard normal tokens."""
-    spec = _plain(given)
+    spec = with_attention(given, "segre collapse")
     stack = FloatNetwork.from_network(spec, _weights(spec, seed))
     width = spec.width
     X = np.random.default_rng([seed, 1]).standard_normal((inputs, spec.t, width))
@@ -84,21 +83,12 @@ def random_pass(
     given: str | Network | Transformer, seed: int = 0, *, skip: bool | None = None
 ) -> tuple[str, Pass]:
     """A forward pass of the same random stack, and what to call it; skips as it has them or not."""
-    spec = _plain(given)
+    spec = with_attention(given, "segre paths")
     own = FloatNetwork.from_network(spec, _weights(spec, seed))
     stack = own if skip is None else replace(own, skip=skip and _square(spec))
     width = spec.width
     X = np.random.default_rng([seed, 1]).standard_normal((spec.t, width))
     return f"{spec} ({'with' if stack.skip else 'without'} skips)", stack.forward(X)
-
-
-def _plain(given: Source) -> Network | Transformer:
-    spec = with_attention(given, "segre collapse")
-    if isinstance(spec, Network) and not spec.plain:
-        raise UnsupportedError(
-            f"spec {quote(str(spec))}: only plain softmax in every head is supported here"
-        )
-    return spec
 
 
 def _square(spec: Network | Transformer) -> bool:

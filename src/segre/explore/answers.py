@@ -126,7 +126,7 @@ def _changed(spec: Transformer, **changes: Any) -> Transformer:
 
 
 def _curve_of_stack(spec: Network) -> tuple[Depth, str]:
-    if spec.plain and spec.mechanism.sums_to_one:
+    if not spec.residuals_in_balls:
         if spec.parameters > _LARGEST_CURVE:
             raise TooLargeError(
                 f"{spec.parameters:,} parameters are too many to run here (at most "

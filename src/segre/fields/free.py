@@ -26,15 +26,36 @@ from segre.fields.prime import Prime
 from segre.fields.real import Real
 from segre.slope import Slope
 
+_SAME = 1e-9  # so close are floats that are equal but for rounding
 _ARGUMENT, _CLASS, _DRAW = 23, 25, 6  # bits of a key: residue, class, draw within a stage
 
 
 class Regions(Real):
-    """Floats that note the region they are in: which units are on, which experts are chosen."""
+    """Floats that note the region they are in: which units are on, which experts are chosen.
+
+    They also note signs that norms give. A norm gives a sign where all that it divides, at given
+    weights, lies on a line through zero: its root is the length of one vector.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.noted: list[Array] = []
+        self._squared: Array = np.zeros(())
+        self.signs = False  # whether a norm gives a sign that is not always the same
+
+    def mul(self, x: Array, y: Array) -> Array:
+        """The product; remembers what is squared."""
+        self._squared = x if x is y else self._squared
+        return super().mul(x, y)
+
+    def sqrt(self, x: Array) -> Array:
+        """The root of a sum of squares; the signs of the first of them, 0 where it gives none."""
+        root = super().sqrt(x)
+        out = self._squared / root
+        same = np.ptp(np.abs(out), axis=0) < _SAME
+        self.signs |= bool((same & (np.ptp(out, axis=0) > _SAME)).any())
+        self.noted.append(np.sign(out[..., :1, :]) * same.all(axis=-2, keepdims=True))
+        return root
 
     def relu(self, x: Array) -> Array:
         """The larger of x and 0, and which units are on."""
@@ -56,6 +77,7 @@ class Shadow(Formal):
     def __init__(self, field: Prime, stage: int, regions: Sequence[Array] = ()) -> None:
         super().__init__(field, free_roots=True)
         self.arguments: list[Array] = []
+        self._squared: Array = np.zeros(())
         self._stage, self._regions = stage, iter(regions)
         self._on = self._key = np.zeros(1)
 
@@ -77,6 +99,25 @@ class Shadow(Formal):
         """Random non-zero residues; 1 where the argument is 0."""
         words = self.drawn(Stream.EXPONENTIALS, self.residues(x)) % np.uint64(self.p - 1)
         return np.where(self._zero(), 1.0, self.reduce(words.astype(np.float64) + 1))
+
+    def mul(self, x: Array, y: Array) -> Array:
+        """The product; remembers what is squared."""
+        self._squared = x if x is y else self._squared
+        return super().mul(x, y)
+
+    def sqrt(self, x: Array) -> Array:
+        """Random non-zero residues. In a region where a norm gives a sign, the first entry of what
+        it divides, with its sign, times the root of a number that the weights determine."""
+        signs = next(self._regions, None)
+        if signs is None or not signs.any():
+            return super().sqrt(x)
+        first = np.where(signs, self._squared[..., :1, :], 1.0)
+        below = self.reciprocal(first)
+        square = self.mul(self.mul(x, below), below)
+        root, found = self.roots(square)
+        free = super().sqrt(square)
+        length = np.where(found & (signs != 0), root, free)
+        return self.mul(length, np.where(signs, first * signs, 1.0))
 
     def cdf(self, x: Array) -> Array:
         """Random residues."""

@@ -12,18 +12,17 @@ from __future__ import annotations
 import numpy as np
 
 from segre.architectures import Architecture
+from segre.fields.free import Regions
 from segre.fields.interface import Array
 from segre.fields.real import Real
 from segre.geometry.real_point import RealPoint
 from segre.network import forward
-from segre.transformer.spec import Transformer
 
 _NEXT = 0x9E3779B9  # so far apart are the seeds of the points that are tried
 _INPUTS = 24  # to look at each point with
 _OFTEN = 4  # as often as this is often enough
 _AT_ONCE = 1 << 22  # numbers
 _POINTS = 1024
-_SAME = 1e-9
 
 
 class _Listening(Real):
@@ -52,28 +51,6 @@ class _Listening(Real):
         self.rarest.append(np.minimum(counts, tokens - counts))
 
 
-class _Signs(Real):
-    """Floats that notice norms whose outputs are one vector up to its sign."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.squared: Array = np.zeros(())
-        self.found = False
-
-    def mul(self, x: Array, y: Array) -> Array:
-        """The product; remembers what is squared."""
-        self.squared = x if x is y else self.squared
-        return super().mul(x, y)
-
-    def sqrt(self, x: Array) -> Array:
-        """The root of a sum of squares; looks at what is divided by it, over all inputs."""
-        root = super().sqrt(x)
-        out = self.squared / root
-        same = np.ptp(np.abs(out), axis=0) < _SAME
-        self.found |= bool((same & (np.ptp(out, axis=0) > _SAME)).any())
-        return root
-
-
 def piecewise(spec: Architecture) -> tuple[str, ...]:
     """What makes the function only piecewise analytic; empty if nothing does.
 
@@ -83,16 +60,11 @@ def piecewise(spec: Architecture) -> tuple[str, ...]:
     >>> piecewise(architecture("transformer/d=2/norm=layer/mlp=relu/ff=2/t=2"))
     ('relu', 'a norm that gives a sign')
     """
-    why = []
-    if isinstance(spec, Transformer):
-        why += ["relu"] * spec.piecewise_units + ["a choice of experts"] * (spec.experts > 0)
-    elif spec.piecewise:
-        why.append("relu or elu")
-    point, field = RealPoint(spec, 0), _Signs()
+    point, field = RealPoint(spec, 0), Regions()
     weights = np.repeat(point.weights[None], _INPUTS, axis=0)
     with np.errstate(all="ignore"):
         forward(field, spec, weights, point.inputs(np.arange(_INPUTS)))
-    return (*why, *["a norm that gives a sign"] * field.found)
+    return (*spec.regions, *["a norm that gives a sign"] * field.signs)
 
 
 def can_die(spec: Architecture) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import singledispatch
+from typing import TypeVar
 
 from segre.architectures import Architecture
 from segre.errors import UnsupportedError
@@ -14,8 +16,10 @@ from segre.theorems import Application, apply, nearest
 from segre.transformer.spec import Transformer
 from segre.values import quote
 
+A = TypeVar("A", bound=Architecture)
 
-def at_any_size(spec: Transformer, count: Callable[[Transformer], Finding]) -> Finding:
+
+def at_any_size(spec: A, count: Callable[[A], Finding]) -> Finding:
     """The dimension by a theorem; where none applies, what `count` says, and the reason.
 
     >>> from segre.models import architecture
@@ -43,22 +47,28 @@ def by_theorem(applied: Application) -> Finding:
     The symmetries are counted a second time, by the formulas of their pieces, where there are
     any: the two counts must agree.
     """
-    spec, lower = applied.spec, applied.bound
-    if isinstance(spec, Transformer):
-        found = formulas(spec)
-        left = spec.parameters - sum(symmetry.dimension for symmetry in found.symmetries)
-        if left != lower.value:
-            raise AssertionError(
-                f"{spec}: theorem {applied.theorem.name} says {lower.value}, the symmetries leave "
-                f"{left}; this is a bug in segre, please report it"
-            )
-        evidence = found.upper_evidence or lower.evidence
-        return Finding.from_bounds(spec, lower, Bound(left, evidence), symmetries=found.symmetries)
-    upper = closed_form(spec) if spec.has_closed_form else lower
-    symmetries = tuple(
-        Symmetry(name, "all layers", count) for name, count in applied.symmetries.items()
-    )
-    return Finding.from_bounds(spec, lower, upper, symmetries=symmetries)
+    upper, symmetries = _counted_again(applied.spec, applied)
+    return Finding.from_bounds(applied.spec, applied.bound, upper, symmetries=symmetries)
+
+
+@singledispatch
+def _counted_again(spec: Architecture, applied: Application) -> tuple[Bound, tuple[Symmetry, ...]]:
+    """The upper bound without the theorem, if there is one, and the symmetries."""
+    upper = closed_form(spec) if spec.has_closed_form else applied.bound
+    named = applied.symmetries.items()
+    return upper, tuple(Symmetry(name, "all layers", count) for name, count in named)
+
+
+@_counted_again.register
+def _by_formulas(spec: Transformer, applied: Application) -> tuple[Bound, tuple[Symmetry, ...]]:
+    found, lower = formulas(spec), applied.bound
+    left = spec.parameters - sum(symmetry.dimension for symmetry in found.symmetries)
+    if left != lower.value:
+        raise AssertionError(
+            f"{spec}: theorem {applied.theorem.name} says {lower.value}, the symmetries leave "
+            f"{left}; this is a bug in segre, please report it"
+        )
+    return Bound(left, found.upper_evidence or lower.evidence), found.symmetries
 
 
 def why_no_theorem(spec: Architecture, applied: Application | None) -> str:

@@ -25,9 +25,8 @@ from segre.geometry.grown import bordered
 from segre.geometry.pivots import likely_minors, minors_at
 from segre.geometry.progress import Progress, quiet
 from segre.geometry.real_point import RealPoint
-from segre.geometry.richest import nearly_signs, richer_points
+from segre.geometry.richest import richer_points
 from segre.network import jacobian_rows
-from segre.transformer.spec import Transformer
 
 _BITS = (128, 256, 512, 1024)
 _RICHER = 3  # points
@@ -105,7 +104,7 @@ def ball_minor(
         if found is not None:
             best = found
             break
-    if can_die(spec) or nearly_signs(spec):
+    if can_die(spec) or spec.nearly_signs:
         return _larger(spec, at_most, seed, progress, best)
     return _grown(RealPoint(spec, best.seed), best, at_most, progress) if best.columns else best
 
@@ -133,9 +132,8 @@ def _grown(point: RealPoint, minor: BallMinor, at_most: int, progress: Progress)
     """The minor with all rows and columns that balls can add to it, from a few more inputs."""
     outputs = prod(point.spec.output_shape)
     inputs = -(-(at_most + at_most // 2 + 8) // outputs)
-    if isinstance(point.spec, Transformer):
-        most = _ENTRIES // (outputs * point.spec.parameters)
-        inputs = max(inputs, min(_PER_WORD * point.spec.vocab, most))
+    most = _ENTRIES // (outputs * point.spec.parameters)
+    inputs = max(inputs, min(_PER_WORD * point.spec.vocab, most))
     if len(minor.columns) == at_most or inputs * outputs * point.spec.parameters > _ENTRIES:
         return minor
     used = dict.fromkeys(n for n, _ in minor.rows)

@@ -14,11 +14,13 @@ from math import comb
 from segre.architectures import Architecture
 from segre.errors import UnsupportedError
 from segre.finding import Bound, Evidence
+from segre.geometry.contexts import few_contexts
 from segre.models import Source, architecture
 from segre.polynomial.bounds import bound
 from segre.polynomial.spec import Polynomial
 from segre.spec import Network
 from segre.stack.fiber import fiber
+from segre.transformer.spec import Transformer
 
 
 def closed_form(spec: Source) -> Bound:
@@ -110,7 +112,17 @@ def _symmetric_matrices(n: int, p: int) -> int:
     return m * n - m * (m - 1) // 2
 
 
-def ambient(spec: Network) -> Bound | None:
+@singledispatch
+def ambient(_spec: Architecture) -> Bound | None:
+    """A bound by a space that all functions of an architecture lie in, where one is known."""
+    return None
+
+
+ambient.register(Transformer, few_contexts)
+
+
+@ambient.register
+def _lightning_forms(spec: Network) -> Bound | None:
     """Dimension of the space of polynomials for one lightning layer of heads that see the same.
 
     An output is a sum of products of a quadratic form in one token and a linear form in

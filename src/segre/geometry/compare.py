@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from segre.errors import UnsupportedError
 from segre.finding import Findings
 from segre.geometry.at_any_size import at_any_size
 from segre.geometry.redundancy import asked_for, counted
-from segre.models import Source, architecture, called
+from segre.models import Source, architecture, called, only
 from segre.transformer.choices import Output
 from segre.transformer.spec import Transformer
-from segre.values import quote
+
+_ONLY = "dim --compare supports only transformers; use segre compare for other designs"
 
 
 def compare(
@@ -26,10 +26,5 @@ def compare(
     for spec in specs:
         net = architecture(spec)
         net = net if output is None else asked_for(net, output)
-        if not isinstance(net, Transformer):
-            raise UnsupportedError(
-                f"spec {quote(str(net))}: dim --compare supports only transformers; use segre "
-                "compare for other designs"
-            )
-        found.append(at_any_size(net, counted))
+        found.append(at_any_size(only(Transformer, net, _ONLY), counted))
     return Findings(tuple(map(called, specs)), tuple(found))

@@ -22,7 +22,6 @@ from segre.geometry.alive import piecewise
 from segre.geometry.at_any_size import at_any_size, by_theorem, proved_by_theorem
 from segre.geometry.balls import BallMinor, ball_minor
 from segre.geometry.closed_form import ambient, closed_form
-from segre.geometry.contexts import few_contexts
 from segre.geometry.defect import with_defect
 from segre.geometry.estimate import estimate
 from segre.geometry.gap import suspects
@@ -37,7 +36,7 @@ from segre.geometry.memory import (
     bytes_for_symmetries,
     require_memory,
 )
-from segre.geometry.point import Point
+from segre.geometry.point import POINTS, Point
 from segre.geometry.progress import Progress, quiet
 from segre.geometry.random_rank import sampled
 from segre.geometry.rank import JacobianRank, SymmetryRank, jacobian_rank, symmetry_rank
@@ -45,15 +44,12 @@ from segre.geometry.redundancy import asked_for, counted
 from segre.geometry.undefined import undefined_stage
 from segre.geometry.wider import Wider, wider_bound
 from segre.models import Source, architecture
-from segre.spec import Network
 from segre.theorems import apply
 from segre.transformer.choices import Output
-from segre.transformer.spec import Transformer
 from segre.values import quote
 
 Method = Literal["auto", "theorem", "exact", "random", "balls", "closed-form", "count", "estimate"]
 
-_POINTS = 8
 _SHORTFALLS = 2
 _MOST_ROOT_INPUTS = 1 << 10
 _LARGEST_AUTO = 6_000
@@ -210,7 +206,7 @@ def without_computing(spec: Architecture) -> Finding | None:
     """The answer of `auto` for an architecture that is too large: a theorem, or a count."""
     if not too_large(spec):
         return None
-    return at_any_size(spec, counted) if isinstance(spec, Transformer) else _by_theorem(spec)
+    return at_any_size(spec, counted) if spec.counted else _by_theorem(spec)
 
 
 def _by_theorem(spec: Architecture) -> Finding | None:
@@ -240,7 +236,7 @@ def prove(
     require_memory(spec, needed, memory)
     best: Proof | None = None
     shortfalls = 0
-    for attempt in range(_POINTS):
+    for attempt in range(POINTS):
         try:
             with threads_for(spec.parameters):
                 point = Point.draw(spec, seed, attempt)
@@ -260,7 +256,7 @@ def prove(
             return best
     if best is None:
         raise UnluckyError(
-            f"spec {str(spec)!r}: none of {_POINTS} random points is usable; try another --seed"
+            f"spec {str(spec)!r}: none of {POINTS} random points is usable; try another --seed"
         )
     return best
 
@@ -349,12 +345,7 @@ def _upper_bound(spec: Architecture, symmetry: SymmetryRank | None, formula: boo
         bounds.append(symmetry.bound(spec.parameters))
     if formula:
         bounds.append(closed_form(spec))
-    if isinstance(spec, Network):
-        whole = ambient(spec)
-        if whole is not None:
-            bounds.append(whole)
-    if isinstance(spec, Transformer):
-        tables = few_contexts(spec)
-        if tables is not None:
-            bounds.append(tables)
+    whole = ambient(spec)
+    if whole is not None:
+        bounds.append(whole)
     return min(bounds, key=lambda bound: bound.value)

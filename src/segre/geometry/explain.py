@@ -12,24 +12,19 @@ from fractions import Fraction
 from functools import singledispatch
 from typing import Any
 
-from segre.attention.symmetries import group_of
-from segre.errors import SpecError, TooLargeError, UnluckyError
+from segre.architectures import Architecture
+from segre.errors import SpecError
 from segre.finding import GROUPS, Finding, Status
 from segre.geometry.at_any_size import at_any_size
-from segre.geometry.choice import Choice
-from segre.geometry.dimension import dimension
+from segre.geometry.choice import Choice, choices_undone
+from segre.geometry.dimension import Method, dimension, too_large
+from segre.geometry.laws import Laws, has_laws, laws
 from segre.geometry.memory import DEFAULT_LIMIT, bytes_for_symmetries, require_memory
-from segre.geometry.point import Point
 from segre.geometry.progress import Progress, quiet
-from segre.geometry.rank import symmetry_rank
-from segre.geometry.redundancy import asked_for, counted
-from segre.geometry.stack_choices import stack_choices
-from segre.geometry.symmetry_table import SymmetryTable, symmetry_table
+from segre.geometry.redundancy import asked_for, at_a_point, counted
 from segre.models import Source, architecture, called
-from segre.polynomial.spec import Polynomial
 from segre.shown import Tabular
-from segre.spec import Network
-from segre.symmetry.finite import Discrete, discrete_of_stack, discrete_symmetries
+from segre.symmetry.finite import Discrete, discrete_symmetries
 from segre.transformer.choices import Output
 from segre.transformer.spec import Transformer
 
@@ -39,6 +34,7 @@ _MIXTURE = (
     "columns o_j of W_O, each with its own gate g_j, and attention distributes the "
     "weights P_k over the keys k"
 )
+_AT_A_POINT, _BY_FORMULAS = "counted at a random point", "counted by formulas"
 
 
 @dataclass(frozen=True)
@@ -49,7 +45,8 @@ class Explanation(Tabular):
     finding: Finding
     discrete: tuple[Discrete, ...]
     choices: tuple[Choice, ...]
-    counted: str = "counted by formulas"
+    counted: str
+    laws: Laws | None = None  # what gradient flow conserves, where that is known
 
     @property
     def value(self) -> int | None:
@@ -82,6 +79,7 @@ class Explanation(Tabular):
             **self.finding.document(),
             "discrete": [found.document() for found in self.discrete],
             "choices": [choice.document() for choice in self.choices],
+            "conserved": None if self.laws is None else self.laws.document(),
         }
 
 
@@ -92,38 +90,60 @@ def explain(
     output: Output | None = None,
     memory: int = DEFAULT_LIMIT,
     progress: Progress = quiet,
-) -> Explanation | SymmetryTable:
+) -> Explanation:
     """The symmetries in numbers, and the design choices behind them.
 
     Symmetries of a transformer are counted by formulas or, where no formula is proved and it is
-    small, at a random point. Symmetries of a stack are counted at a
-    random point, each with what gradient flow conserves because of it. `output` selects another
-    output of a language model: logits or softmax.
+    small, at a random point. Symmetries of other networks are counted at a random point; of plain
+    stacks and polynomial networks `laws` says what gradient flow conserves because of them.
+    `output` selects another output of a language model: logits or softmax.
 
     >>> found = explain("transformer/d=6/heads=2/head=2/pos=rope/t=3")
     >>> [(choice.name, choice.change["QK"]) for choice in found.choices if choice.change["QK"]]
     [('rotary positions', 4)]
-    >>> explain("lightning/d=4,4/a=2/t=3").dimension
-    5
+    >>> found = explain("lightning/d=4,4/a=2/t=3")
+    >>> found.finding.redundant, found.laws.independent
+    (5, 4)
     """
     net = architecture(spec)
     if output is not None:
         net = asked_for(net, output)
-    return _explained(net, called(spec), seed, memory, progress)
+    found = _explained(net, called(spec), seed, memory, progress)
+    if net.gated_elements:
+        notes = (*found.finding.notes, _MIXTURE)
+        found = replace(found, finding=replace(found.finding, notes=notes))
+    return found
 
 
 @singledispatch
 def _explained(
-    net: Any, name: str, _seed: int, _memory: int, _progress: Progress
-) -> Explanation | SymmetryTable:
-    return of_transformer(name, net, counted)
+    net: Architecture, name: str, seed: int, memory: int, progress: Progress
+) -> Explanation:
+    """Symmetries are counted at a random point, with every choice and without it."""
+    require_memory(net, bytes_for_symmetries(net), memory)
+    if too_large(net):
+        found = replace(at_any_size(net, at_a_point), symmetries=at_a_point(net).symmetries)
+    else:
+        method: Method = "auto" if net.has_closed_form else "random"
+        found = dimension(net, method, seed, symmetries=True, memory=memory, progress=progress)
+    if found.upper_evidence is not None and (found.redundant or 0) > sum(_pieces(found).values()):
+        why = f"the dimension is at most {found.upper:,}: {found.upper_evidence.statement}"
+        found = replace(found, notes=(why, *found.notes))
+    return Explanation(
+        name,
+        found,
+        discrete_symmetries(net),
+        tuple(choices_undone(net, _pieces(found), seed, memory)),
+        _AT_A_POINT,
+        laws(net, seed).of(found.symmetries) if has_laws(net) else None,
+    )
 
 
 @_explained.register
-def _polynomial(net: Polynomial, _name: str, seed: int, memory: int, progress: Progress) -> Any:
-    table = symmetry_table(net, seed, memory=memory, progress=progress)
-    found = dimension(net, seed=seed, memory=memory, progress=progress)
-    return replace(table, notes=_said(found))
+def _of_any_size(
+    net: Transformer, name: str, _seed: int, _memory: int, _progress: Progress
+) -> Explanation:
+    return of_transformer(name, net, counted)
 
 
 def of_transformer(
@@ -137,45 +157,9 @@ def of_transformer(
         there = _pieces(count(other))
         change = {group: there[group] - here[group] for group in GROUPS}
         choices.append(Choice(choice, instead, other, change))
-    if net.gate == "element":
-        found = replace(found, notes=(*found.notes, _MIXTURE))
-    at_a_point = found.upper_evidence is not None and found.upper_evidence.kind == "symmetries"
-    how = "counted at a random point" if at_a_point else "counted by formulas"
+    known = found.upper_evidence
+    how = _AT_A_POINT if known is not None and known.kind == "symmetries" else _BY_FORMULAS
     return Explanation(name, found, discrete_symmetries(net), tuple(choices), how)
-
-
-def _said(found: Finding) -> tuple[str, ...]:
-    """The dimension in words, and why it is no larger."""
-    if found.number is None:
-        known = f"the dimension is between {found.lower:,} and {found.upper:,}"
-    else:
-        known = f"the dimension is {found.number:,}, {found.proof()}"
-    assert found.upper_evidence is not None
-    return (f"{known}; upper bound: {found.upper_evidence.statement}", *found.notes)
-
-
-@_explained.register
-def _stack(net: Network, name: str, seed: int, memory: int, progress: Progress) -> Any:
-    """Symmetries are counted at a random point, with every choice and without it."""
-    if net.plain:
-        return symmetry_table(net, seed, memory=memory, progress=progress)
-    found = dimension(net, "random", seed, memory=memory, progress=progress)
-    here, choices = _pieces(found), []
-    for choice, instead, other in stack_choices(net):
-        try:
-            require_memory(other, bytes_for_symmetries(other), memory)
-            counted_there = symmetry_rank(Point.draw(other, seed))
-        except (TooLargeError, UnluckyError):
-            continue
-        there = dict.fromkeys(GROUPS, 0)
-        for piece in counted_there.pieces:
-            there[group_of(piece.kind)] += piece.dimension
-        change = {group: there[group] - here[group] for group in GROUPS}
-        choices.append(Choice(choice, instead, other, change))
-    if any(one.gate == "element" for one in net.mechanisms):
-        found = replace(found, notes=(*found.notes, _MIXTURE))
-    discrete = discrete_of_stack(net)
-    return Explanation(name, found, discrete, tuple(choices), "counted at a random point")
 
 
 def _pieces(found: Finding) -> dict[str, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import singledispatch
 
 from segre.architectures import Architecture
 from segre.spec import Network
@@ -39,12 +40,19 @@ _OF_MECHANISMS: dict[str, Callable[[Network], bool]] = {
 }
 
 
-def suspects(spec: Architecture) -> str:
+@singledispatch
+def suspects(_spec: Architecture) -> str:
     """The features of a design with which gaps are known to remain, in words; or nothing."""
-    if isinstance(spec, Network):
-        features = _OF_STACKS if spec.plain else _OF_MECHANISMS
-        known = not spec.plain or spec.mechanism.bilinear
-        return ", ".join(name for name, has in features.items() if known and has(spec))
-    if not isinstance(spec, Transformer):
-        return ""
+    return ""
+
+
+@suspects.register
+def _of_transformer(spec: Transformer) -> str:
     return ", ".join(name for name, has in _FEATURES.items() if has(spec))
+
+
+@suspects.register
+def _of_stack(spec: Network) -> str:
+    features = _OF_STACKS if spec.plain else _OF_MECHANISMS
+    known = not spec.plain or spec.mechanism.bilinear
+    return ", ".join(name for name, has in features.items() if known and has(spec))

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
-from functools import singledispatch
+from functools import cache, singledispatch
 
 import numpy as np
 
@@ -79,13 +79,24 @@ def _transformers_only_in_balls(spec: Transformer) -> str | None:
     return None
 
 
-def distinct_scores(spec: Network) -> list[list[tuple[int, int]]]:
-    """Per layer, the (key, query) pairs whose scores are different functions."""
-    t = range(spec.t)
-    return [
-        [(k, q) for k in t for q in t if dimension > 1 or k <= q]
-        for dimension in reached(spec)[:-1]
-    ]
+@singledispatch
+def distinct_scores(_spec: Architecture) -> list[tuple[int, Array]] | None:
+    """Per layer of a plain stack, its heads and the (key, query) pairs whose scores differ."""
+    return None
+
+
+@distinct_scores.register
+def _of_plain_stack(spec: Network) -> list[tuple[int, Array]] | None:
+    if not spec.plain:
+        return None
+    pairs = zip(spec.layers, reached(spec), strict=False)
+    return [(layer.heads, _pairs(spec.t, dimension > 1)) for layer, dimension in pairs]
+
+
+@cache
+def _pairs(t: int, ordered: bool) -> Array:
+    """All (key, query), as two rows; where the order of the two does not matter, each once."""
+    return np.array([(k, q) for k in range(t) for q in range(t) if ordered or k <= q]).T
 
 
 def witness(spec: Architecture, field: Prime) -> Independence:
@@ -112,11 +123,9 @@ def witness(spec: Architecture, field: Prime) -> Independence:
 
 def argument_count(spec: Architecture, field: Prime) -> int:
     """How many different exponentials one input has."""
-    if isinstance(spec, Network) and spec.plain:
-        return sum(
-            layer.heads * len(kept)
-            for layer, kept in zip(spec.layers, distinct_scores(spec), strict=True)
-        )
+    distinct = distinct_scores(spec)
+    if distinct is not None:
+        return sum(heads * kept.shape[1] for heads, kept in distinct)
     X = drawn_inputs(field, spec, np.zeros(1))
     weights = field.draw(Stream.WITNESS_WEIGHTS, 0, (spec.parameters,))
     listener = Formal(field)
@@ -146,15 +155,14 @@ def witness_rows(
     P, (d, t) = spec.parameters, (spec.width_in, spec.t)
     numbers = np.array(points, dtype=np.uint64)
     weights = field.draw(Stream.WITNESS_WEIGHTS, numbers * np.uint64(P), (1, P))
-    if spec.salted:
+    distinct = distinct_scores(spec)
+    if distinct is None:
         return _salted_rows(spec, field, points, weights[:, 0], known or {})
-    assert isinstance(spec, Network)
     X = field.draw(Stream.WITNESS_INPUTS, numbers * np.uint64(2 * d * t), (2, d, t))
     listener = Formal(field)
     forward(listener, spec, weights, X)
     rows = []
-    for (scores, _), kept in zip(listener.exp_arguments, distinct_scores(spec), strict=True):
-        keys, queries = np.array(kept).T
+    for (scores, _), (_, (keys, queries)) in zip(listener.exp_arguments, distinct, strict=True):
         chosen = scores[..., keys, queries].reshape(len(points), 2, -1)
         rows.append(field.sub(chosen[:, 0], chosen[:, 1]))
     rows.append(field.sub(X[:, 0], X[:, 1]).reshape(len(points), -1))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import singledispatch
 from math import ceil, log, prod
 
 import numpy as np
@@ -97,12 +98,19 @@ def minors_at(
         yield pivots.minor(size)
 
 
+@singledispatch
 def _conditioned(spec: Architecture) -> list[Architecture]:
+    """The architectures at whose points minors are chosen."""
+    return [spec]
+
+
+@_conditioned.register
+def _with_larger_eps(spec: Transformer) -> list[Architecture]:
     """A tiny eps nearly has the symmetries of eps = 0: minors are better chosen with a larger one.
 
     But with another eps other units may die: then both are tried.
     """
-    if not (isinstance(spec, Transformer) and 0 < spec.eps < _EPS):
+    if not 0 < spec.eps < _EPS:
         return [spec]
     larger = replace(spec, eps=_EPS)
     return [larger, spec] if can_die(spec) else [larger]

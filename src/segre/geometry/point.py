@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import TypeVar
 
 import numpy as np
 
@@ -19,9 +20,13 @@ from segre.geometry.memory import inputs_at_once
 from segre.geometry.real_point import RealPoint
 from segre.geometry.salts import Roots, SaltedInputs, find_salts
 from segre.network import jacobian
+from segre.values import quote
+
+T = TypeVar("T")
 
 FEW_PARAMETERS = 256  # a network with no more is small: most of its time is calls of NumPy
 _AHEAD = 5
+POINTS = 8  # so many are tried, where one may have no value
 _COLUMN_SALT = np.uint64(1 << 40)
 
 
@@ -152,6 +157,16 @@ class Point:
                 raise UnluckyError("division by zero at this point; try another seed")
             assert all(field.sound for field in batch.fields), "no square roots at these salts"
         return matrices.reshape(-1, self.spec.parameters)
+
+
+def at_usable_point(spec: Architecture, seed: int, ask: Callable[[Point], T]) -> T:
+    """The answer at the first point of a seed that has one."""
+    for attempt in range(POINTS):
+        with suppress(UnluckyError):
+            return ask(Point.draw(spec, seed, attempt))
+    raise UnluckyError(
+        f"spec {quote(str(spec))}: none of {POINTS} random points is usable; try another --seed"
+    )
 
 
 def drawn_inputs(

@@ -24,6 +24,7 @@ from segre.fields.free import Free, Regions, Shadow, classes
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.fields.rank import Echelon
+from segre.fields.real import Real
 from segre.finding import Sample
 from segre.geometry.memory import inputs_at_once
 from segre.geometry.minor_size import SMALLEST, SPARE, bounds
@@ -31,13 +32,14 @@ from segre.geometry.point import Point, drawn_inputs
 from segre.geometry.progress import Progress, quiet
 from segre.geometry.rank import jacobian_rank
 from segre.geometry.real_point import RealPoint, sequences
-from segre.network import jacobian, named_tensors, stages, with_head_axes
+from segre.network import forward, jacobian, named_tensors, stages, with_head_axes
 
 _LIKELY = 16  # points, where there is no bound on the error
 _CANDIDATES = 4096
 _SEQUENCES = 1 << 11  # all of so many token sequences are looked at
 _ENTRIES = 1 << 25  # of a Jacobian of all token sequences
 _INPUTS = 40  # at least, in a region
+_DRAWN = 8  # times as many inputs are drawn, if some of them have no value
 _STAGES = 1 << 10
 _TOO_LARGE = "the polynomials are too large for this number of points"
 _REGIONS = "the points lie in the regions of random real points, and there are other regions"
@@ -54,7 +56,7 @@ class _Inputs:
     count: int
     draw: Callable[[Prime], Array]
     rows: Rows | None = None
-    real: RealPoint | None = None  # a point of the region
+    real: tuple[RealPoint, Array] | None = None  # a point of the region, and numbers of inputs
 
 
 @dataclass(frozen=True)
@@ -84,9 +86,12 @@ def sampled(
             if found.points is None:
                 return Sample(rank, wanted, seed, None, found.degree, height, _TOO_LARGE)
             return Sample(rank, wanted, seed, found.error(wanted), found.degree, height)
-    if spec.discrete:
-        return _in_regions(spec, rank, seed, progress)
-    return _with_roots(spec, rank, seed, progress) if spec.salted else None
+    if not spec.salted:
+        return None
+    sample = _in_regions(spec, rank, seed, progress)
+    if sample is None and not spec.discrete:
+        return _with_roots(spec, rank, seed, progress)
+    return sample
 
 
 def _kinds(spec: Architecture, rows: Rows) -> Iterator[tuple[bool, _Inputs]]:
@@ -140,19 +145,25 @@ def _agree(
 def _in_regions(spec: Architecture, rank: int, seed: int, progress: Progress) -> Sample | None:
     """The same in the regions of random real points, or at some of many token sequences.
 
-    Nothing is said of other regions and sequences.
+    Nothing is said of other regions and sequences. Inputs without a value are left out.
     """
     count = max(_INPUTS, -(-2 * (rank + 1) // prod(spec.output_shape)))
     agreed = 0
     for number in range(_LIKELY + SPARE):
         real = RealPoint(spec, _drawn(spec, seed, number, "region")[0])
-        X = real.inputs(np.arange(count))
+        many = np.arange(_DRAWN * count)
+        with np.errstate(all="ignore"):
+            values = forward(Real(), spec, real.weights, real.inputs(many))
+        some = many[np.isfinite(values).all(axis=(1, 2))][:count]
+        if len(some) < count:
+            continue
+        X = real.inputs(some)
 
         def draw(field: Prime, X: Array = X) -> Array:
             return X if spec.discrete else drawn_inputs(field, spec, np.arange(count))
 
         try:
-            found = _run(spec, _Inputs(count, draw, None, real), seed, number)
+            found = _run(spec, _Inputs(count, draw, None, (real, some)), seed, number)
         except UnluckyError:
             continue
         if found.rank > rank:
@@ -160,7 +171,7 @@ def _in_regions(spec: Architecture, rank: int, seed: int, progress: Progress) ->
         agreed += 1
         progress("random points", agreed, _LIKELY)
         if agreed == _LIKELY:
-            limits = _REGIONS if spec.piecewise else _SOME_SEQUENCES
+            limits = _SOME_SEQUENCES if spec.discrete and not spec.piecewise else _REGIONS
             return Sample(rank, agreed, seed, limits=limits)
     return None
 
@@ -224,20 +235,18 @@ def _shadow(
 
 
 def _regions(spec: Architecture, inputs: _Inputs) -> list[list[Array]]:
-    """For every stage, the units that are on and the experts that are chosen at the real point."""
+    """For every stage, what is on, chosen or positive at the real point."""
     every = stages(spec)
     if inputs.real is None:
         return [[] for _ in every]
-    tokens = with_head_axes(spec, inputs.real.inputs(np.arange(inputs.count)))
-    weights = np.repeat(inputs.real.weights[None], inputs.count, axis=0)
+    real, numbers = inputs.real
+    tokens = with_head_axes(spec, real.inputs(numbers))
+    weights = np.repeat(real.weights[None], inputs.count, axis=0)
     out = []
-    with np.errstate(all="ignore"):  # dead units before a norm with eps = 0 give 0 / 0
-        for stage in every:
-            own = Regions()
-            tokens = stage.apply(own, named_tensors(stage, weights), tokens)
-            out.append(own.noted)
-    if not np.isfinite(tokens).all():
-        raise UnluckyError("a region in which the network has no value")
+    for stage in every:
+        own = Regions()
+        tokens = stage.apply(own, named_tensors(stage, weights), tokens)
+        out.append(own.noted)
     return out
 
 

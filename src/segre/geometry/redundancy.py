@@ -7,16 +7,15 @@ same pieces, as generators, are proved to be all on small architectures; here th
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import suppress
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 
 from segre.architectures import Architecture
-from segre.errors import SpecError, UnluckyError, UnsupportedError
+from segre.errors import SpecError, UnsupportedError
 from segre.finding import Bound, Evidence, Finding, Symmetry
-from segre.geometry.point import Point
+from segre.geometry.point import at_usable_point
 from segre.geometry.rank import symmetry_rank
-from segre.models import architecture
+from segre.models import Spec, architecture, only
 from segre.models.instances import PROVED, small_instance
 from segre.symmetry.all import pieces
 from segre.symmetry.unreached import filled_by_embeddings
@@ -25,22 +24,24 @@ from segre.transformer.spec import Transformer
 from segre.values import quote
 
 _LARGEST = 6_000  # parameters, up to which the rank of the symmetries takes about a second
-_POINTS = 8
+_ONLY = "--method count supports only transformers; leave out --method count"
 
 
 def asked_for(spec: Architecture, output: Output) -> Transformer:
     """The same model, asked about another output."""
-    if not isinstance(spec, Transformer) or spec.output == "hidden":
-        raise SpecError(
-            f"spec {quote(str(spec))}: output={output} needs a model with a head for words or "
-            "labels, which this architecture does not have"
-        )
+    why = (
+        f"output={output} needs a model with a head for words or labels, which this architecture "
+        "does not have"
+    )
+    model = only(Transformer, spec, why)
+    if model.output == "hidden":
+        raise SpecError(f"spec {quote(str(spec))}: {why}")
     if output == "hidden":
         raise SpecError(
             "output hidden is not allowed; allowed: logits, softmax; for hidden states use the "
             "model without its head"
         )
-    return spec.with_output(output)
+    return model.with_output(output)
 
 
 def counted(spec: Architecture) -> Finding:
@@ -49,34 +50,24 @@ def counted(spec: Architecture) -> Finding:
     It is an upper bound where the formulas are proved. Elsewhere it is one for networks so small
     that the rank of the symmetries at a random point is computed; of others it is an estimate.
     """
-    if not isinstance(spec, Transformer):
-        raise UnsupportedError(
-            f"spec {quote(str(spec))}: --method count supports only transformers; leave out "
-            "--method count"
-        )
+    spec = only(Transformer, spec, _ONLY)
     try:
         found = formulas(spec)
     except UnsupportedError:
         if spec.parameters > _LARGEST:
             raise
-        return _at_a_point(spec)
+        return at_a_point(spec)
     if found.upper is None and spec.parameters <= _LARGEST:
-        return replace(_at_a_point(spec), notes=found.notes)
+        return replace(at_a_point(spec), notes=found.notes)
     return found
 
 
 @lru_cache(maxsize=256)
-def _at_a_point(spec: Transformer) -> Finding:
+def at_a_point(spec: Architecture) -> Finding:
     """The upper bound from the rank of all symmetries at a random point."""
-    for attempt in range(_POINTS):
-        with suppress(UnluckyError):
-            found = symmetry_rank(Point.draw(spec, 0, attempt), checked=False)
-            return Finding.from_bounds(
-                spec, None, found.bound(spec.parameters), symmetries=found.symmetries
-            )
-    raise UnluckyError(
-        f"spec {quote(str(spec))}: none of {_POINTS} random points is usable for its symmetries"
-    )
+    found = at_usable_point(spec, 0, partial(symmetry_rank, checked=False))
+    bound = found.bound(spec.parameters)
+    return Finding.from_bounds(spec, None, bound, symmetries=found.symmetries)
 
 
 @lru_cache(maxsize=256)
@@ -171,9 +162,8 @@ def proved_instance(small: Transformer) -> str | None:
 
 
 @cache
-def _proved() -> dict[Transformer, str]:
-    every = ((architecture(known), known) for known in PROVED)
-    return {spec: known for spec, known in every if isinstance(spec, Transformer)}
+def _proved() -> dict[Spec, str]:
+    return {architecture(known): known for known in PROVED}
 
 
 def _require_generic(spec: Transformer) -> None:

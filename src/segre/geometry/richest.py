@@ -17,7 +17,6 @@ from segre.geometry.alive import seed_of
 from segre.geometry.memory import inputs_at_once
 from segre.geometry.real_point import RealPoint
 from segre.network import jacobian
-from segre.transformer.spec import Transformer
 
 _CUTS = (1e-11, 1e-9, 1e-7)  # where the rank ends: the sum prefers what is clear
 _POINTS, _FEWEST = 1024, 128
@@ -36,7 +35,7 @@ def richer_points(spec: Architecture, at_most: int, seed: int, best: int, count:
     """
     inputs = max(_INPUTS, -(-2 * at_most // prod(spec.output_shape)))
     rows = inputs * prod(spec.output_shape)
-    most = (_RARE if spec.piecewise else _FEWEST) if nearly_signs(spec) else _POINTS
+    most = (_RARE if spec.piecewise else _FEWEST) if spec.nearly_signs else _POINTS
     points = int(min(most, _WORK // (rows * spec.parameters * (at_most + _SPARE))))
     at_once = max(1, min(32, inputs_at_once(spec) // inputs))
     mixed = np.random.default_rng(0).standard_normal((at_most + _SPARE, rows)) / rows**0.5
@@ -52,11 +51,6 @@ def richer_points(spec: Architecture, at_most: int, seed: int, best: int, count:
     own, *ranks = ranks
     order = sorted(range(len(ranks)), key=lambda n: -ranks[n])
     return [seed_of(seed, n + 1) for n in order[:count] if ranks[n] > own]
-
-
-def nearly_signs(spec: Architecture) -> bool:
-    """Whether norms give little more than signs: then units see a few values, and seldom switch."""
-    return isinstance(spec, Transformer) and spec.norm == "layer" and spec.d == 2
 
 
 def _ranks(spec: Architecture, seeds: list[int], inputs: int, mixed: Array) -> Array:

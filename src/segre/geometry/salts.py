@@ -25,8 +25,6 @@ from segre.fields.formal import Drawn, Formal
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.network import named_tensors, stages, with_head_axes
-from segre.spec import Network
-from segre.transformer.spec import Transformer
 
 MOST_SALTS = 1 << 13
 FEW_SALTS = 1 << 6
@@ -84,7 +82,7 @@ def find_salts(
     """
     sources = len(stages(spec)) + 1
     salts = np.zeros((sources, len(numbers), spec.t), dtype=np.int64)
-    if isinstance(spec, Network) and not spec.roots and not spec.piecewise:
+    if not spec.salts_searched:
         return SaltedInputs(numbers, draw(numbers, salts[0]), salts, free_roots)
     left = np.arange(len(numbers))
     starts = exhausted = 0
@@ -124,7 +122,6 @@ class _Run:
         columns: Array,
         free_roots: bool,
     ) -> None:
-        assert isinstance(spec, Transformer | Network)  # others have no roots
         self.base, self.spec, self.weights = base, spec, weights
         self.free_roots = free_roots
         self.numbers, self.draw, self.roots = numbers, draw, roots
@@ -248,9 +245,8 @@ class _Run:
             for some in (sites[:split], sites[split:]):
                 here = np.zeros_like(missing)
                 self._note(k, some, here, first)
-                if self._mixed and isinstance(self.spec, Network):
-                    here &= ~missing.any(axis=1, keepdims=True)  # roots before must exist first
                 if self._mixed:
+                    here &= ~missing.any(axis=1, keepdims=True)  # roots before must exist first
                     hopeless |= here.any(axis=1)
                 missing |= here
                 self._mixed |= mixes

@@ -1,4 +1,4 @@
-"""Which design choices does a stack with a mechanism for every head make, and instead of what?"""
+"""Which design choices does a stack make, and instead of what?"""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from segre.attention.layer import regrouped
+from segre.attention import PLAIN
+from segre.attention.layer import Group, regrouped
 from segre.attention.mechanism import LIGHTNING, NAMED, SOFTMAX, Mechanism
 from segre.errors import SpecError
 from segre.slope import Slope
@@ -22,16 +23,20 @@ _WORDS = {
 
 def stack_choices(spec: Network) -> Iterator[tuple[str, str, Network]]:
     """Each choice by itself, what stands instead of it, and the stack with that."""
-    for name, instead, edit in _edits(spec):
+    for name, instead, edit in _replacements(spec) if spec.plain else _edits(spec):
         try:
             other = edited(spec, edit)
         except SpecError:
             continue
         if other != spec:
             yield name, instead, other
+    if spec.plain and any(layer.heads > 1 for layer in spec.layers):
+        alone = (replace(layer, groups=(Group(spec.mechanism, 1),)) for layer in spec.layers)
+        yield "several heads", "one head in every layer", replace(spec, layers=tuple(alone))
     if any(layer.dv is not None for layer in spec.layers):
         layers = tuple(replace(layer, dv=None) for layer in spec.layers)
-        yield "factored value matrices", "one value matrix", replace(spec, layers=layers)
+        instead = "one value matrix for each head"
+        yield "factored value matrices", instead, replace(spec, layers=layers)
 
 
 def edited(spec: Network, edit: Edit) -> Network:
@@ -41,6 +46,11 @@ def edited(spec: Network, edit: Edit) -> Network:
         heads = [edit(group.mechanism) for group in layer.groups for _ in range(group.heads)]
         layers.append(replace(layer, groups=regrouped(heads)))
     return replace(spec, layers=tuple(layers))
+
+
+def _replacements(spec: Network) -> Iterator[tuple[str, str, Edit]]:
+    for name in PLAIN:
+        yield f"{spec.score} attention", f"{name} attention", _always(NAMED[name])
 
 
 def _edits(spec: Network) -> Iterator[tuple[str, str, Edit]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import singledispatch
 
 from segre.architectures import Architecture
 from segre.errors import UnluckyError
@@ -42,9 +43,14 @@ def wider_bound(spec: Architecture, point: Point) -> Wider | None:
         return None
 
 
-def wider(spec: Architecture) -> Transformer | None:
+@singledispatch
+def wider(_spec: Architecture) -> Architecture | None:
+    """Another architecture that has every function of this one, if there is one."""
+    return None
+
+
+@wider.register
+def _without_norm(spec: Transformer) -> Architecture | None:
     """Embeddings without their norm: their words may be any table, and so may the normed ones."""
-    if not isinstance(spec, Transformer) or not spec.discrete or spec.tied:
-        return None
-    alone = spec.pos != "learned" and not spec.types
+    alone = spec.discrete and not spec.tied and spec.pos != "learned" and not spec.types
     return replace(spec, embnorm=False) if alone and spec.embnorm and spec.firstnorm else None

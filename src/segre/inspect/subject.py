@@ -6,12 +6,10 @@ from dataclasses import dataclass, replace
 
 from segre.checkpoint.model import described
 from segre.checkpoint.opening import opened, trained
-from segre.collapse.models import Runnable, load
-from segre.errors import SegreError, SpecError, UnsupportedError
+from segre.collapse.models import Runnable, load, with_vocabulary
+from segre.errors import SegreError
 from segre.models import Source, called, with_attention
 from segre.transformer.drawn import Drawn
-from segre.transformer.spec import Transformer
-from segre.values import quote
 
 
 @dataclass(frozen=True)
@@ -42,16 +40,8 @@ def subject(given: Source, seed: int = 0) -> Subject:
         except SegreError:
             loaded = load(given)
             return Subject(loaded.name, loaded.weights, loaded.folder)
-    spec = with_attention(given, "this command")
-    if not isinstance(spec, Transformer):
-        raise UnsupportedError(
-            f"spec {quote(called(given))}: a stack of attention layers has no tokens; give a "
-            "transformer with a vocabulary"
-        )
-    if not spec.embedded:
-        raise SpecError(
-            f"spec {quote(called(given))} has no vocabulary; add one, for example vocab=1000"
-        )
+    with_attention(given, "this command")
+    spec = with_vocabulary(given)
     if spec.output == "softmax":
         spec = replace(spec, output="logits")
     return Subject(called(given), Drawn(spec, seed), None, seed)

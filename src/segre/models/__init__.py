@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from segre.errors import SpecError, UnsupportedError
 from segre.models.live import live
@@ -46,10 +46,12 @@ __all__ = [
     "architecture",
     "called",
     "from_config",
+    "only",
     "with_attention",
 ]
 
 Spec: TypeAlias = Network | Polynomial | Transformer
+K = TypeVar("K", Network, Polynomial, Transformer)
 Source: TypeAlias = Any  # what `architecture` takes: names, files, mappings, specs and live objects
 
 
@@ -93,6 +95,18 @@ def architecture(source: Source, *, defaults: bool = False) -> Spec:
         return from_config(PRESETS[found.preset], found.preset)
     assert found.file is not None
     return _read(read_file(found.file), str(found.file), defaults)
+
+
+def only(kind: type[K], source: Source, why: str) -> K:
+    """The architecture, which must be of a kind; others are refused, and `why` is the reason.
+
+    >>> only(Polynomial, "poly/2-3-1/degree=2", "").depth
+    2
+    """
+    spec = architecture(source)
+    if not isinstance(spec, kind):
+        raise UnsupportedError(f"spec {quote(called(source))}: {why}")
+    return spec
 
 
 def with_attention(source: Source, asks: str) -> Network | Transformer:

@@ -87,7 +87,12 @@ class Polynomial(Layered):
     head_axes: ClassVar[int] = 0
     exponentials: ClassVar[bool] = False
     piecewise: ClassVar[bool] = False
+    regions: ClassVar[tuple[str, ...]] = ()
+    gated_elements: ClassVar[bool] = False
     salted: ClassVar[bool] = False
+    salts_searched: ClassVar[bool] = False
+    salts_mix: ClassVar[bool] = False
+    first_token_alone: ClassVar[bool] = False
     has_closed_form: ClassVar[bool] = True  # an upper bound, which most networks reach
 
     @property

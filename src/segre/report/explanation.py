@@ -1,4 +1,4 @@
-"""The symmetries of a transformer in words, and what each design choice does to them."""
+"""The symmetries of an architecture in words, and what each design choice does to them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from rich.text import Text
 from segre.finding import GROUPS
 from segre.geometry.choice import Choice
 from segre.geometry.explain import Explanation
+from segre.geometry.laws import Laws
 from segre.report.console import plain_console
 from segre.report.dimensions import unexplained
 from segre.report.text import printed
-from segre.values import listed
+from segre.values import counted, listed
 
 _HOLDS = {
     "exact": "for every eps and every output",
@@ -51,7 +52,9 @@ def print_explanation(found: Explanation) -> None:
         for one in found.discrete:
             places = "" if one.times == 1 else f", at each of {one.times:,} places"
             console.print(f"  {one.group}: {one.what}{places}", soft_wrap=True)
-    print_choices(console, found.choices)
+    if found.laws is not None:
+        _print_laws(console, found.laws)
+    _print_choices(console, found.choices)
     if finding.number is not None:
         console.print()
         _paragraph(console, f"The dimension is {finding.number:,}, {finding.proof()}.")
@@ -62,7 +65,18 @@ def print_explanation(found: Explanation) -> None:
         _paragraph(console, note)
 
 
-def print_choices(console: Console, choices: Sequence[Choice]) -> None:
+def _print_laws(console: Console, laws: Laws) -> None:
+    """What gradient flow conserves because of each symmetry."""
+    console.print("\nWhat gradient flow conserves because of them:", style="bold")
+    for law in laws.every:
+        said = f"nothing that is known: {law.reason}"
+        if law.formula is not None:
+            said = f"{law.formula} ({counted(law.count, 'scalar')})"
+        _paragraph(console, f"{law.name}, {law.where}: {said}", indent="  ")
+    _paragraph(console, f"  {laws.independent:,} of these scalars are independent.", indent="  ")
+
+
+def _print_choices(console: Console, choices: Sequence[Choice]) -> None:
     """What each design choice removes and adds."""
     console.print("\nHow each design choice changes these numbers:", style="bold")
     for choice in choices:

@@ -15,7 +15,6 @@ from io import StringIO
 HOMES = {
     "segre.finding": "dimensions",
     "segre.geometry.explain": "explanation",
-    "segre.geometry.symmetry_table": "symmetries",
     "segre.variety.degree": "variety",
     "segre.variety.critical": "variety",
     "segre.variety.landscape": "variety",

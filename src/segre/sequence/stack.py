@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from segre.attention.mechanism import Mechanism
-from segre.errors import UnsupportedError
-from segre.models import Source, with_attention
+from segre.models import Source, only
 from segre.spec import KINDS, Network
 from segre.stack.stages import named
-from segre.values import quote
 
 
 @dataclass(frozen=True)
@@ -36,14 +34,9 @@ class Level:
 
 def stack_of(source: Source) -> Network:
     """The stack of a spec; other architectures are refused."""
-    spec = with_attention(source, "segre run")
-    if not isinstance(spec, Network):
-        raise UnsupportedError(
-            f"spec {quote(str(spec))}: segre run supports only stacks of attention layers; "
-            "allowed: "
-            f"{', '.join(f'{kind}/' for kind in KINDS)}"
-        )
-    return spec
+    allowed = ", ".join(f"{kind}/" for kind in KINDS)
+    why = f"segre run supports only stacks of attention layers; allowed: {allowed}"
+    return only(Network, source, why)
 
 
 def levels(spec: Network) -> tuple[Level, ...]:

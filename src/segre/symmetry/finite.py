@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import singledispatch
 from math import prod
 from typing import Any, Literal
 
 import numpy as np
 
+from segre.architectures import Architecture
 from segre.fields.interface import Array
 from segre.spec import Network
 from segre.symmetry.groups import random_order
@@ -99,7 +101,14 @@ class Discrete:
         return {"group": self.group, "what": self.what, "places": self.times}
 
 
-def discrete_symmetries(spec: Transformer) -> tuple[Discrete, ...]:
+@singledispatch
+def discrete_symmetries(_spec: Architecture) -> tuple[Discrete, ...]:
+    """The finite groups that are known; of polynomial networks none are listed."""
+    return ()
+
+
+@discrete_symmetries.register
+def _of_transformer(spec: Transformer) -> tuple[Discrete, ...]:
     """The groups, attention first.
 
     >>> net = Transformer.parse("transformer/d=6/heads=4/kv=2/head=2/mlp=swiglu/ff=7/t=3")
@@ -115,6 +124,7 @@ def discrete_symmetries(spec: Transformer) -> tuple[Discrete, ...]:
     return tuple(one for one in found.values() if one.times)
 
 
+@discrete_symmetries.register
 def discrete_of_stack(spec: Network) -> tuple[Discrete, ...]:
     """Permutations of the heads that have the same mechanism, and of features.
 

@@ -18,8 +18,7 @@ from segre.spec import Network
 from segre.symmetry.passage import Passage
 from segre.transformer.spec import Transformer
 
-# Of a transformer's redundancy; the pieces of a stack are in no group.
-Group = Literal["", "QK", "VO", "MLP", "norms and biases", "shifts", "residual"]
+Group = Literal["QK", "VO", "MLP", "norms and biases", "shifts", "residual"]
 Holds = Literal["exact", "eps=0", "softmax"]
 
 
@@ -28,10 +27,11 @@ class ModularWeights:
 
     def __init__(self, field: Prime, spec: Architecture, vector: Array) -> None:
         self.field, self.spec, self.vector = field, spec, vector
+        self.slots = tensors(spec)
 
     def __call__(self, part: str, name: str) -> Array:
         """A tensor, by part and name."""
-        slot = tensors(self.spec)[part, name]
+        slot = self.slots[part, name]
         return self.vector[slot.range].reshape(slot.shape)
 
     def canvas(self, count: int) -> Canvas:
@@ -64,12 +64,12 @@ class Canvas:
     """Generators under construction: a zero matrix with a view of every weight tensor."""
 
     def __init__(self, spec: Architecture, count: int) -> None:
-        self.spec = spec
+        self.slots = tensors(spec)
         self.rows = np.zeros((count, spec.parameters))
 
     def __call__(self, part: str, name: str) -> Array:
         """A tensor in every generator: (count, *shape)."""
-        slot = tensors(self.spec)[part, name]
+        slot = self.slots[part, name]
         return self.rows[:, slot.range].reshape(-1, *slot.shape)
 
 

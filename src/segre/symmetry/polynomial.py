@@ -25,15 +25,15 @@ def polynomial_pieces(spec: Polynomial) -> Iterator[Piece]:
         if spec.degree > 1 or spec.convolutional:
             name = "scale of the filter" if spec.convolutional else "scales of hidden units"
             build = partial(_scales, spec=spec, i=i)
-            yield Piece("scales", name, where, "", "exact", width, build, i)
+            yield Piece("scales", name, where, "MLP", "exact", width, build, i)
         else:
             build = partial(_basis, spec=spec, i=i)
             name = f"change of basis GL({width})"
-            yield Piece("between", name, where, "", "exact", None, build, i)
+            yield Piece("between", name, where, "MLP", "exact", None, build, i)
         if spec.degree == 1 and spec.bias:
             build = partial(_shifts, spec=spec, i=i)
             name = "the bias against the bias of the next layer"
-            yield Piece("shift", name, where, "", "exact", None, build, i)
+            yield Piece("shift", name, where, "shifts", "exact", None, build, i)
 
 
 def _scales(w: ModularWeights, spec: Polynomial, i: int) -> Array:

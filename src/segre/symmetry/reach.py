@@ -38,7 +38,10 @@ def heads_of(layer: Layer) -> list[HeadPlace]:
 def head_at(spec: Network, layer: Layer, group: int, parallel: bool = False) -> Head:
     """What the symmetries of the heads of a group depend on."""
     one = layer.groups[group].mechanism
-    return Head(one, layer.a, spec.t, tuple(layer.shapes[group]), parallel)
+    return _head(one, layer.a, spec.t, tuple(layer.shapes[group]), parallel)
+
+
+_head = lru_cache(maxsize=256)(Head)  # stacks of a sweep have heads in common
 
 
 def dead(spec: Network, layer: Layer, group: int) -> bool:

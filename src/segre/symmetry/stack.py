@@ -11,7 +11,7 @@ it is counted at a point.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -106,8 +106,7 @@ def _piece(
     spec: Network, kind: str, name: str, i: int, build: Build, head: int | None = None
 ) -> Piece:
     where = place(spec, kind, i + 1, head)
-    group = "" if spec.plain else group_of(kind)
-    return Piece(kind, name, where, group, "exact", None, build, i + 1, head)
+    return Piece(kind, name, where, group_of(kind), "exact", None, build, i + 1, head)
 
 
 def _heads(spec: Network, i: int, parallel: bool) -> Iterator[Piece]:
@@ -122,11 +121,7 @@ def _heads(spec: Network, i: int, parallel: bool) -> Iterator[Piece]:
     pools = [unit for unit in units_of(spec)[i] if unit.pooled]
     pooled = {one.group for unit in pools for one in unit.places}
     families = [
-        [
-            *score_families(head),
-            *([_zero_head(head)] if dead(spec, layer, g) else _values(layer, head, g in pooled)),
-        ]
-        for g, head in enumerate(heads)
+        _families(head, layer.dv, g in pooled, dead(spec, layer, g)) for g, head in enumerate(heads)
     ]
     for one in every:
         for family in families[one.group]:
@@ -135,6 +130,12 @@ def _heads(spec: Network, i: int, parallel: bool) -> Iterator[Piece]:
     for unit in pools:
         if layer.dv is not None or len(unit.places) > 1:
             yield _pooled(spec, i, unit)
+
+
+@lru_cache(maxsize=256)
+def _families(head: Head, dv: int | None, pooled: bool, zero: bool) -> tuple[Family, ...]:
+    """All symmetries of a head by itself; of a pooled one its values are not its own."""
+    return (*score_families(head), *([_zero_head(head)] if zero else _values(head, dv, pooled)))
 
 
 def _of_families(w: ModularWeights, i: int, families: list[tuple[HeadPlace, Family]]) -> Array:
@@ -166,13 +167,13 @@ def _zero_head(head: Head) -> Family:
     return Family("zero-head", "values of a head that mixes nothing", changes)
 
 
-def _values(layer: Layer, head: Head, pooled: bool) -> Iterator[Family]:
+def _values(head: Head, dv: int | None, pooled: bool) -> Iterator[Family]:
     one = head.mechanism
     values = tuple(n for n in head.tensors if n.partition("+")[0] == "W_V")
-    last = values if layer.dv is None else ("W_O",)
-    if layer.dv is not None and not pooled:
-        pairs = all_pairs(layer.dv, diagonal=one.rowwise)
-        name = value_output(layer.dv, diagonal=one.rowwise)
+    last = values if dv is None else ("W_O",)
+    if dv is not None and not pooled:
+        pairs = all_pairs(dv, diagonal=one.rowwise)
+        name = value_output(dv, diagonal=one.rowwise)
         yield Family(*name, partial(_inner, values=values, pairs=pairs))
     if head.filters("V"):
         yield Family(*VALUE_FILTER, lambda own: against(own, head.filters("V"), ("W_V",)))

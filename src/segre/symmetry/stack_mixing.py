@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import combinations_with_replacement
 from math import prod
 
@@ -65,8 +65,7 @@ class Alike:
     def piece(self, kind: str, name: str, build: Build) -> Piece:
         """A piece of the layer."""
         where = f"layer {self.i + 1}"
-        group = "" if self.spec.plain else group_of(kind)
-        return Piece(kind, name, where, group, "exact", None, build, self.i + 1, None)
+        return Piece(kind, name, where, group_of(kind), "exact", None, build, self.i + 1, None)
 
 
 def alike_heads(spec: Network, i: int, arrives: int, parallel: bool) -> Iterator[Alike]:
@@ -210,37 +209,40 @@ def _derivative(F: Prime, own: dict[str, Array], B: Array, alone: bool) -> Array
     W = F.matmul(own["W_O"], V) if "W_O" in own else V
     A = F.matmul(F.transpose(K), Q)
     rows: list[Array] = []
-
-    def add(values: Array, scores: Array) -> None:
-        """values (out, r) (x) scores (r, r), symmetrised."""
-        rows.append(_symmetric(F, values, scores, alone))
-
     for name, tensor in own.items():
-        for at in np.ndindex(tensor.shape):
-            h, j, c = at
-            if name == "W_V":
-                dV = np.zeros_like(V[h])
-                dV[j] = B[c]
-                add(F.matmul(own["W_O"][h], dV) if "W_O" in own else dV, A[h])
-            elif name == "W_O":
-                dW = np.zeros_like(W[h])
-                dW[j] = V[h, c]
-                add(dW, A[h])
+        j, c = np.indices(tensor.shape[1:]).reshape(2, -1)
+        for h in range(len(tensor)):
+            values, scores = W[h][None], A[h][None]
+            if name == "W_K":
+                scores = _outer(F, B[c], Q[h, j])
+            elif name == "W_Q":
+                scores = _outer(F, K[h, j], B[c])
+            elif name == "W_V" and "W_O" in own:
+                values = _outer(F, own["W_O"][h].T[j], B[c])
             else:
-                other = Q[h, j] if name == "W_K" else K[h, j]
-                pair = (B[c], other) if name == "W_K" else (other, B[c])
-                add(W[h], F.reduce(np.outer(*pair)))
-    return np.stack(rows)
+                values = _outer(F, np.eye(W.shape[1])[j], V[h, c] if name == "W_O" else B[c])
+            rows.append(_symmetric(F, values, scores, alone))
+    return np.concatenate(rows)
+
+
+def _outer(F: Prime, x: Array, y: Array) -> Array:
+    """Products of the entries of vectors, pair by pair."""
+    return F.reduce(x[:, :, None] * y[:, None])
 
 
 def _symmetric(F: Prime, values: Array, scores: Array, alone: bool) -> Array:
     """sum over the orders of the places of x_k (or of all x) of values[o, p] scores[q, s]."""
-    r = scores.shape[0]
-    full = F.reduce(values[:, :, None, None] * scores[None, None])  # (out, p, q, s)
-    half = F.reduce(full + full.swapaxes(1, 2))
+    full = F.reduce(values[:, :, :, None, None] * scores[:, None, None])  # (..., out, p, q, s)
+    half = F.reduce(full + full.swapaxes(2, 3))
     if not alone:
-        p, q = np.array(list(combinations_with_replacement(range(r), 2))).T
-        return half[:, p, q].reshape(-1)
-    every = F.reduce(half + half.swapaxes(1, 3) + half.swapaxes(2, 3))
-    p, q, s = np.array(list(combinations_with_replacement(range(r), 3))).T
-    return every[:, p, q, s].reshape(-1)
+        p, q = _places(scores.shape[-1], 2)
+        return half[:, :, p, q].reshape(len(half), -1)
+    every = F.reduce(half + half.swapaxes(2, 4) + half.swapaxes(3, 4))
+    p, q, s = _places(scores.shape[-1], 3)
+    return every[:, :, p, q, s].reshape(len(half), -1)
+
+
+@cache
+def _places(r: int, count: int) -> Array:
+    """Numbers below r, so many at a time, in order."""
+    return np.array(list(combinations_with_replacement(range(r), count))).T

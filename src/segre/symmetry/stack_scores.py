@@ -53,8 +53,12 @@ class Head:
 
     def side(self, letter: str) -> tuple[str, ...]:
         """The tensors that make keys (K) or queries (Q): maps, and the bias if there is one."""
-        roots = (f"W_{letter}", f"b_{letter}")
-        return tuple(n for n in self.tensors if n.partition("+")[0] in roots)
+        return self._sides[letter]
+
+    @cached_property
+    def _sides(self) -> dict[str, tuple[str, ...]]:
+        maps = [n for n in self.tensors if n[:2] in ("W_", "b_")]
+        return {letter: tuple(n for n in maps if n[2] == letter) for letter in "KQ"}
 
     def filters(self, letter: str) -> tuple[str, ...]:
         """The weights of a convolution of keys (K) or values (V) by numbers."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import singledispatch
+
 from segre.architectures import Architecture
 from segre.polynomial.spec import Polynomial
 from segre.spec import Network
@@ -24,7 +26,7 @@ def apply(spec: Architecture) -> Application | None:
     >>> found.theorem.name, found.dimension
     ('A', 10396)
     """
-    for theorem in _alike(spec):
+    for theorem in alike(spec):
         if theorem.covers(spec):
             return theorem.applied(spec)
     return None
@@ -32,11 +34,21 @@ def apply(spec: Architecture) -> Application | None:
 
 def nearest(spec: Architecture) -> tuple[Theorem, tuple[str, ...]]:
     """For a design that no theorem covers: the nearest theorem, and what it does not cover."""
-    every = [(theorem, tuple(theorem.misfits(spec))) for theorem in _alike(spec)]
+    every = [(theorem, tuple(theorem.misfits(spec))) for theorem in alike(spec)]
     return min(every, key=lambda one: len(one[1]))
 
 
-def _alike(spec: Architecture) -> tuple[Theorem, ...]:
-    if isinstance(spec, Polynomial):
-        return _POLYNOMIALS
-    return _STACKS if isinstance(spec, Network) else _TRANSFORMERS
+@singledispatch
+def alike(_spec: Architecture) -> tuple[Theorem, ...]:
+    """The theorems about networks of the same kind."""
+    return _TRANSFORMERS
+
+
+@alike.register
+def _(_spec: Network) -> tuple[Theorem, ...]:
+    return _STACKS
+
+
+@alike.register
+def _(_spec: Polynomial) -> tuple[Theorem, ...]:
+    return _POLYNOMIALS

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from segre.architectures import Architecture
 from segre.polynomial.bounds import bound, sums_of_powers
 from segre.polynomial.spec import Polynomial
 from segre.theorems.theorem import Hypothesis, Theorem
@@ -13,25 +12,21 @@ _SCALES = "scales of hidden units"
 _REST = "weights with the same sum of powers"
 
 
-def _misfits(spec: Architecture, kind: str, *, linear: bool | None) -> Iterator[str]:
-    if not isinstance(spec, Polynomial):
-        yield "attention"
-        return
+def _misfits(spec: Polynomial, kind: str, *, linear: bool | None) -> Iterator[str]:
     if spec.kind != kind:
         yield "convolutions" if spec.convolutional else "dense layers"
     if linear is not None and (spec.degree == 1) != linear:
         yield f"degree {spec.degree}"
 
 
-def _veronese_misfits(spec: Architecture) -> tuple[str, ...]:
+def _veronese_misfits(spec: Polynomial) -> tuple[str, ...]:
     found = list(_misfits(spec, "poly", linear=False))
-    if isinstance(spec, Polynomial):
-        if spec.bias:
-            found.append("biases")
-        if spec.depth != 2:
-            found.append(f"{spec.depth} layers")
-        if spec.widths[-1] != 1:
-            found.append(f"{spec.widths[-1]} outputs")
+    if spec.bias:
+        found.append("biases")
+    if spec.depth != 2:
+        found.append(f"{spec.depth} layers")
+    if spec.widths[-1] != 1:
+        found.append(f"{spec.widths[-1]} outputs")
     return tuple(found)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from segre.architectures import Architecture
 from segre.spec import Network
 from segre.theorems.theorem import Hypothesis, Theorem
 
@@ -12,10 +11,7 @@ _INVARIANT = "changes that keep every M_i and L"
 _SCALES = "scales of scores against values"
 
 
-def _misfits(spec: Architecture, score: str, *, one_headed: bool) -> Iterator[str]:
-    if not isinstance(spec, Network):
-        yield "transformers"
-        return
+def _misfits(spec: Network, score: str, *, one_headed: bool) -> Iterator[str]:
     if not spec.plain:
         yield "heads with options, or of several mechanisms"
     elif spec.score != score:
@@ -133,9 +129,9 @@ A_PRIME = Theorem(
 )
 
 
-def _layers(spec: Architecture, one: bool) -> tuple[str, ...]:
+def _layers(spec: Network, one: bool) -> tuple[str, ...]:
     misfits = list(_misfits(spec, "lightning", one_headed=True))
-    if isinstance(spec, Network) and (spec.depth == 1) != one:
+    if (spec.depth == 1) != one:
         misfits.append("a single layer" if spec.depth == 1 else "several layers")
     return tuple(misfits)
 

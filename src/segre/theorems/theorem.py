@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 from segre.architectures import Architecture
 from segre.finding import Bound, Evidence
-from segre.transformer.spec import Transformer
 
 PAGE = "docs/theorems.md"
 STATEMENT = "statement (T) of docs/soundness.md"  # on normal distribution functions
@@ -87,7 +86,7 @@ class Theorem:
         return f"{PAGE}#theorem-{self.section or self.name.lower()}"
 
     def covers(self, spec: Architecture) -> bool:
-        """Whether the theorem covers this design."""
+        """Whether the theorem covers this design, of its own kind of network."""
         return not self.misfits(spec)
 
     def applied(self, spec: Architecture) -> Application:
@@ -128,8 +127,7 @@ class Application:
     @property
     def trusts(self) -> list[str]:
         """What the proof rests on beside its page: by name, published theorems and (T)."""
-        normal = isinstance(self.spec, Transformer) and self.spec.mlp in ("gelu", "geglu")
-        return [*self.theorem.trusts, *([STATEMENT] if normal else [])]
+        return [*self.theorem.trusts, *([STATEMENT] if self.spec.normal_cdf else [])]
 
     @property
     def bound(self) -> Bound:

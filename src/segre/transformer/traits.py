@@ -31,6 +31,8 @@ class Traits(Choices):
 
     head_axes: ClassVar[int] = 2
     salted: ClassVar[bool] = True
+    residuals_in_balls: ClassVar[bool] = False
+    salts_searched: ClassVar[bool] = True
     has_closed_form: ClassVar[bool] = False
     counted: ClassVar[bool] = True
 
@@ -134,6 +136,27 @@ class Traits(Choices):
     def piecewise_units(self) -> bool:
         """Whether the function is piecewise by active units."""
         return self.mlp in PIECEWISE
+
+    @property
+    def regions(self) -> tuple[str, ...]:
+        """What separates the regions of a piecewise function, in words."""
+        experts = ("a choice of experts",) if self.experts > 0 else ()
+        return ("relu", *experts) if self.piecewise_units else experts
+
+    @property
+    def nearly_signs(self) -> bool:
+        """Whether norms give little more than signs: units see few values, and seldom switch."""
+        return self.norm == "layer" and self.d == 2
+
+    @property
+    def gated_elements(self) -> bool:
+        """Whether heads have a gate for every element of what they mix."""
+        return self.gate == "element"
+
+    @property
+    def normal_cdf(self) -> bool:
+        """Whether it computes the distribution function of a normal variable."""
+        return self.mlp in ("gelu", "geglu")
 
     @property
     def first_token_alone(self) -> bool:

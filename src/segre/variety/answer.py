@@ -6,14 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from segre.errors import SegreError, TooLargeError, UnluckyError, UnsupportedError
+from segre.errors import SegreError, TooLargeError, UnluckyError
 from segre.finding import Finding, Status
 from segre.geometry.dimension import dimension
 from segre.geometry.progress import Progress
-from segre.models import Source, architecture
+from segre.models import Source, only
 from segre.polynomial.spec import Polynomial
 from segre.shown import Shown
-from segre.values import quote
 from segre.variety.counting import Count
 from segre.variety.families import ambient, family
 from segre.variety.formulas import Family, Formula, LinearSpace
@@ -87,14 +86,12 @@ class Number(Shown):
 
 def polynomial(source: Source, question: str) -> Polynomial:
     """The polynomial network of a spec; other architectures are refused by name."""
-    spec = architecture(source)
-    if not isinstance(spec, Polynomial):
-        raise UnsupportedError(
-            f"spec {quote(str(spec))}: {question} is supported only for polynomial networks; "
-            "allowed: "
-            "poly/... and cnn/... specs, for example cnn/k=2,2/degree=2"
-        )
-    return spec
+    return only(
+        Polynomial,
+        source,
+        f"{question} is supported only for polynomial networks; allowed: "
+        "poly/... and cnn/... specs, for example cnn/k=2,2/degree=2",
+    )
 
 
 def require_seed(seed: int) -> None:

@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from segre.errors import SegreError, UnsupportedError, WeightsError
+from segre.errors import SegreError, WeightsError
 from segre.fields.interface import Array
-from segre.models import architecture
+from segre.models import only
 from segre.network import LayerWeights, layer_starts, tensors, unflatten
 from segre.spec import KINDS, Network
 from segre.stack.stages import slots
-from segre.values import quote
 from segre.weights.arrays import read_arrays
 from segre.weights.numbers import Numbers, random_fractions
 from segre.weights.tensors import tensors_of, write_tensors
@@ -52,12 +51,12 @@ class Weights(Numbers):
     @classmethod
     def random(cls, spec: Source, seed: int = 0, *, exact: bool = False) -> Weights:
         """Normal weights scaled by width, or small random fractions; decays between 0 and 1."""
-        net = architecture(spec)
-        if not isinstance(net, Network):
-            raise UnsupportedError(
-                f"spec {quote(str(net))}: weights are drawn for stacks of attention layers only; "
-                f"allowed: {', '.join(f'{kind}/' for kind in KINDS)}"
-            )
+        net = only(
+            Network,
+            spec,
+            "weights are drawn for stacks of attention layers only; allowed: "
+            + ", ".join(f"{kind}/" for kind in KINDS),
+        )
         rng = np.random.default_rng(seed)
         vector = (random_fractions if exact else np.random.Generator.standard_normal)(
             rng, net.parameters

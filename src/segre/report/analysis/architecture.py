@@ -103,6 +103,8 @@ def symmetry_tables(data: Mapping[str, Any]) -> Iterator[Table]:
     symmetries = [one for one in data["symmetries"] if one["dimension"]]
     if symmetries:
         yield _symmetry_table(symmetries)
+    if data.get("conserved"):
+        yield _law_table(data["conserved"]["laws"])
     if data.get("choices"):
         yield _choice_table(data["choices"])
     if data.get("discrete"):
@@ -120,10 +122,9 @@ def symmetry_tables(data: Mapping[str, Any]) -> Iterator[Table]:
 def _picture(part: Part, symmetries: list[dict[str, Any]]) -> Figure:
     """All parameters, and the redundant ones: by piece of a transformer, by kind for a stack."""
     assert part.data is not None
-    of_transformer = "holds" in symmetries[0]
-    named = dict.fromkeys(IN_WORDS.values(), 0) if of_transformer else {}
+    named = dict.fromkeys(IN_WORDS.values(), 0)
     for one in symmetries:
-        name = IN_WORDS[one["group"]] if of_transformer else one["name"]
+        name = IN_WORDS.get(one.get("group", ""), one["name"])
         named[name] = named.get(name, 0) + one["dimension"]
     pieces = {name: count for name, count in named.items() if count}
     redundant = sum(pieces.values())
@@ -168,33 +169,32 @@ def _fiber(part: Part) -> Figure:
 
 
 def _symmetry_table(symmetries: list[dict[str, Any]]) -> Table:
-    if "holds" in symmetries[0]:
-        return Table(
-            "symmetries",
-            "All continuous symmetries",
-            ("piece", "symmetry", "where", "dimensions", "holds"),
-            tuple(
-                (
-                    IN_WORDS[one["group"]],
-                    one["name"],
-                    one["where"],
-                    one["dimension"],
-                    _HOLDS[one["holds"]],
-                )
-                for one in symmetries
-            ),
-            (False, False, False, True, False),
-            folded=True,
-        )
     return Table(
         "symmetries",
-        "All continuous symmetries, and what gradient flow conserves by each",
-        ("symmetry", "where", "dimensions", "conserved", "scalars"),
+        "All continuous symmetries",
+        ("piece", "symmetry", "where", "dimensions", "holds"),
         tuple(
-            (one["name"], one["where"], one["dimension"], one["conserved"] or "", one["count"])
+            (
+                IN_WORDS.get(one.get("group", ""), ""),
+                one["name"],
+                one["where"],
+                one["dimension"],
+                _HOLDS[one.get("holds", "exact")],
+            )
             for one in symmetries
         ),
-        (False, False, True, False, True),
+        (False, False, False, True, False),
+        folded=True,
+    )
+
+
+def _law_table(laws: list[dict[str, Any]]) -> Table:
+    return Table(
+        "conserved",
+        "What gradient flow conserves by each symmetry",
+        ("symmetry", "where", "conserved", "scalars"),
+        tuple((one["name"], one["where"], one["formula"] or "", one["count"]) for one in laws),
+        (False, False, False, True),
         folded=True,
     )
 

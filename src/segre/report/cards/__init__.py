@@ -22,7 +22,6 @@ HOMES = {
     "segre.finding": "dimensions",
     "segre.geometry.explain": "dimensions",
     "segre.geometry.samples": "samples",
-    "segre.geometry.symmetry_table": "dimensions",
     "segre.variety.ci": "independence",
     "segre.sequence.cost": "sequences",
     "segre.collapse.commands": "collapse",

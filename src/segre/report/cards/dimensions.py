@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from segre.analysis.part import percent
 from segre.finding import GROUPS, Finding, Findings
 from segre.geometry.explain import Explanation
-from segre.geometry.symmetry_table import SymmetryTable
 from segre.report.analysis.architecture import hypotheses_table, symmetry_tables
 from segre.report.cards import carded, tabled
 from segre.report.cards.card import Card
@@ -127,32 +126,6 @@ def card_of_explanation(told: Explanation) -> Card:
         tiles=tuple(_tiles(told.finding)),
         blocks=tuple(symmetry_tables(told.document())),
     )
-
-
-@carded.register
-def card_of_symmetries(table: SymmetryTable) -> Card:
-    """The symmetries of a stack, and what each conserves."""
-    remark = "of weights with the same function"
-    return Card(
-        title=str(table.spec),
-        tiles=(
-            Tile("dimensions of symmetries", f"{table.dimension:,}", table.status, remark),
-            Tile("parameters", f"{table.spec.parameters:,}", "exact"),
-            Tile("conserved quantities", f"{table.independent:,}", "bounded", "at least"),
-        ),
-        blocks=tuple(symmetry_tables(table.document())),
-    )
-
-
-@tabled.register
-def table_of_symmetries(table: SymmetryTable) -> Table:
-    """A row for every symmetry."""
-    names = ("symmetry", "where", "group", "dimensions", "conserved", "numbers")
-    rows = tuple(
-        (one.name, one.where, one.group, one.dimension, one.formula, one.count)
-        for one in table.rows
-    )
-    return Table("symmetries", "Symmetries", names, rows)
 
 
 @tabled.register
