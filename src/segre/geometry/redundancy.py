@@ -79,7 +79,7 @@ def _at_a_point(spec: Transformer) -> Finding:
     )
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=2048)
 def formulas(spec: Transformer) -> Finding:
     """The number of parameters minus the formulas of all symmetries.
 
