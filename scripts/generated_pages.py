@@ -20,7 +20,7 @@ REPRODUCTIONS = "reproductions.md"
 
 @cache
 def explorer() -> str:
-    """The design explorer, with formulas in place of a server."""
+    """The design explorer, with a table of answers in place of a server."""
     return static_page(theorems="../theorems.html")
 
 

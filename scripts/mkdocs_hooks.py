@@ -5,7 +5,7 @@
 - The page of reproductions is made from the stored results in docs/results, with its pictures;
   a page asks for the claims of some experiments by a comment, `<!-- claims: gap localise -->`.
 - A link whose text is the name of a file gets the title of its page.
-- The design explorer is added as a page of its own, with formulas in place of a server.
+- The design explorer is added as a page of its own, with a table of answers in place of a server.
 - What a fence says after its kind (`console measured`) is for the tests, and dropped here.
 - Lists that follow a line of text get the blank line that Python-Markdown needs.
 - Wide tables scroll inside a box of their own, which the keyboard can reach.

@@ -86,7 +86,7 @@ def loaded_by(code: str) -> set[str]:
 
 
 HEAVY = {
-    *("numpy", "scipy", "flint", "matplotlib", "plotly", "torch", "transformers", "jinja2"),
+    *("numpy", "scipy", "flint", "matplotlib", "torch", "transformers", "jinja2"),
     *("rich.console", "safetensors", "threadpoolctl", "sqlite3"),
 }
 

@@ -93,7 +93,7 @@ def test_the_wheel_has_the_package_and_nothing_else(archive: zipfile.ZipFile) ->
         "checkpoint/demo/tokenizer.json",
         "explore/page.html",
         "explore/page.js",
-        "explore/alone/language.js",
+        "explore/controls.js",
         "report/page/template.html",
         "report/page/style.css",
         "report/cards/card.html",

@@ -154,4 +154,4 @@ def test_a_page_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
 def test_rendering_starts_light() -> None:
     code = "import sys, segre.report.page.render; print(' '.join(sys.modules))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not set(run.stdout.split()) & {"numpy", "plotly", "matplotlib"}
+    assert not set(run.stdout.split()) & {"numpy", "matplotlib"}

@@ -41,17 +41,20 @@ def test_bounds_are_drawn_as_bounds() -> None:
     marks = (Mark("a", 9, 9, 9, "holds"), Mark("b", 9, 4, 7, "undecided"))
     drawn = Picture("s", "", "upper", marks, "d", "t", (Cell(1, 1, 2, 0.5, 0),))
     known, bound = _page(drawn).data[:2]
-    assert (known.name, known.marker.symbol, known.error_y.visible) == (
-        "holds (1)",
-        "circle",
-        False,
+    assert (known["name"], known["marker"]["symbol"]) == ("holds (1)", "circle")
+    assert not known["error_y"]["visible"]
+    assert (bound["name"], bound["marker"]["symbol"]) == (
+        "undecided, lower bound (1)",
+        "circle-open",
     )
-    assert (bound.name, bound.marker.symbol) == ("undecided, lower bound (1)", "circle-open")
-    assert (bound.y, bound.error_y.array, bound.error_y.arrayminus) == ((4,), (3,), (0,))
+    reach = bound["error_y"]
+    assert (bound["y"], reach["array"], reach["arrayminus"]) == ([4], [3], [0])
     figure = Figure()
     _draw(drawn, figure)
     left = figure.axes[0]
-    assert [text.get_text() for text in left.get_legend().get_texts()] == [known.name, bound.name]
+    assert [text.get_text() for text in left.get_legend().get_texts()] == [
+        *(known["name"], bound["name"])
+    ]
     assert [line.get_ydata().tolist() for line in left.get_lines()[:2]] == [[9], [4]]
     (reach,) = left.containers[1].lines[2]
     assert reach.get_segments()[0].tolist() == [[9, 4], [9, 7]]

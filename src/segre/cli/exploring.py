@@ -55,8 +55,8 @@ def explore(
     if output is not None:
         from segre.explore.page import write_static_page
 
-        with out.waiting("translating the formulas"):
-            write_static_page(output, spec, against)
+        with out.progress() as progress:
+            write_static_page(output, spec, against, progress)
         out.emit(data={"page": shown(output)}, lines=[f"page: {output} (open it in a browser)"])
         return
     from segre.explore.page import served_page

@@ -54,7 +54,7 @@ function buildControls() {
 }
 
 function set(key, value) {
-  change(design, key, value);
+  if (value !== filled(design, key)) change(design, key, value);
   refresh();
 }
 
@@ -99,10 +99,20 @@ function row(control) {
   return line;
 }
 
+// The steps of a slider: on the static page those that are in its table, and where the design is.
 function steps(control) {
-  const heads = number(design, "heads");
-  if (control.key !== "kv") return control.values;
-  return control.values.filter((n) => heads % n === 0).concat(control.values.includes(heads) ? [] : [heads]);
+  const { key } = control, heads = number(design, "heads"), is = filled(design, key);
+  let every = control.values;
+  if (key === "kv") every = every.filter((n) => heads % n === 0).concat(every.includes(heads) ? [] : [heads]);
+  return every.filter((value) => String(value) === is || offered(design, key, String(value)));
+}
+
+// How many controls the static page has answers for, as the design is now.
+function showReach() {
+  el("reach").hidden = DATA.live;
+  const free = controlsOf().filter(({ key }) => fields[key].free).length;
+  const said = free ? `${free} controls can be changed from here, to the values that are not grey.` : "No control can be changed from here.";
+  el("reach").replaceChildren(`${said} The page has no answers for other values: ask the server, `, make("code", "segre explore"), ".");
 }
 
 // A value in the words of its control.
@@ -140,9 +150,15 @@ function show() {
     was.textContent = before ? `changed; was ${before.was}` : "";
     line.classList.toggle("changed", Boolean(before));
     line.classList.toggle("off", !on);
-    for (const one of [slider, field, select, box]) if (one) one.disabled = !on;
+    const every = slider ? steps(control) : [];
+    if (select) for (const option of select.options) option.disabled = option.value !== value && !offered(design, control.key, option.value);
+    const free = on && (slider ? every.length > 1 : select ? [...select.options].filter((one) => !one.disabled).length > 1 : offered(design, control.key, String(value !== "true")));
+    fields[control.key].free = free;
+    line.classList.toggle("fixed", on && !free);
+    for (const one of [slider, select, box]) if (one) one.disabled = !free;
+    if (field) field.disabled = !on; // whatever is typed gets an answer, or the command that has it
     if (slider) {
-      const every = steps(control), far = (n) => (every[n] === NONE ? Infinity : Math.abs(every[n] - Number(value)));
+      const far = (n) => (every[n] === NONE ? Infinity : Math.abs(every[n] - Number(value)));
       slider.max = every.length - 1;
       slider.value = value === NONE ? 0 : every.reduce((best, _, n) => (far(n) < far(best) ? n : best), 0);
       slider.setAttribute("aria-valuetext", value);
@@ -154,6 +170,7 @@ function show() {
     }
     if (box) box.checked = value === "true";
   }
+  showReach();
   const kept = Object.entries(design.extras).map(([key, value]) => `${key}=${value.length > 40 ? value.slice(0, 39) + "…" : value}`);
   el("extras").hidden = !kept.length;
   if (kept.length) {

@@ -120,5 +120,30 @@ function filled(design, key) {
   return number(design, "vocab") ? "softmax" : "hidden";
 }
 
-const alike = (one, two) => one === two || one.split("/").sort().join("/") === two.split("/").sort().join("/");
+const alike = (one, two) => one === two || keyOf(one) === keyOf(two);
 const presetOf = (spec) => Object.keys(DATA.presets).find((name) => alike(DATA.presets[name], spec));
+
+// ---- the table of the static page: answers of segre, by specs with their keys in order ---------------
+let TABLE = null;
+function keyOf(spec) {
+  const [kind, ...pairs] = spec.split("/");
+  return [kind, ...pairs.sort()].join("/");
+}
+async function unpacked() {
+  if (DATA.live) return;
+  const bytes = Uint8Array.from(atob(document.getElementById("table").textContent), (letter) => letter.charCodeAt(0));
+  const text = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  TABLE = new Map(Object.entries(JSON.parse(await new Response(text).text())));
+}
+
+function lookedUp(spec) {
+  return TABLE.get(keyOf(spec)) ?? { error: `not in this page: ask the server: segre explore ${spec}` };
+}
+
+// Whether the page has an answer after a change; a server always has one.
+function offered(design, key, value) {
+  if (DATA.live) return true;
+  const other = { family: design.family, values: { ...design.values }, extras: { ...design.extras } };
+  change(other, key, value);
+  return TABLE.has(keyOf(written(other)));
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from segre.errors import SegreError, UnsupportedError
@@ -18,6 +19,7 @@ BESIDE = "gpt2"
 STACK = "stack"
 
 
+@cache
 def families() -> dict[str, Any]:
     """The controls of each family, and the values at which a key is left out of a spec."""
     usual = values_of(Transformer(d=1))
@@ -35,6 +37,11 @@ def families() -> dict[str, Any]:
             "follow": [],
         },
     }
+
+
+def family_of(text: str) -> str:
+    """The family of an inline spec."""
+    return "transformer" if text.startswith("transformer/") else STACK
 
 
 def values_of(spec: Transformer) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """What follows from formulas and theorems alone, for one design, as the page shows it?
 
-The server answers with it at once. The static page has the same functions, translated
-(`reached`): nothing here computes with weights. Counts are digits, at any size.
+The server answers with it at once, and the static page has it for the designs of its table: nothing
+here computes with weights. Counts are digits, at any size.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def of_finding(found: Finding) -> dict[str, Any]:
         "parameters": str(spec.parameters),
         "dimension": f"predicted {found.estimate:,}"
         if found.estimate is not None
-        else value_in_words(found, _grouped),
+        else value_in_words(found, "{:,}".format),
         "bound": str(spec.parameters - redundant),
         "redundant": str(redundant),
         "status": _status(found),
@@ -115,10 +115,6 @@ def of_finding(found: Finding) -> dict[str, Any]:
             {**one.document(), "dimension": str(one.dimension)} for one in found.symmetries
         ],
     }
-
-
-def _grouped(count: int) -> str:
-    return f"{count:,}"
 
 
 def _status(found: Finding) -> str:

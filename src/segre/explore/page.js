@@ -1,8 +1,8 @@
-// The loop of the page: controls change a design, segre or its formulas answer, the answer is shown.
+// The loop of the page: controls change a design, segre or its table answers, the answer is shown.
 // ---- asking: one question at a time, and always about the newest design -------------------------------
 const waiting = (ms) => new Promise((done) => setTimeout(done, ms));
 async function ask(question, spec) {
-  if (!DATA.live) return byFormulas(spec, question === "choices");
+  if (!DATA.live) return lookedUp(spec);
   for (let turn = 0; turn < 20; turn++) {
     try {
       const got = await fetch(`api/${question}`, {
@@ -45,31 +45,20 @@ async function refresh() {
   document.documentElement.dataset.spec = written(design);
 }
 
-let choicesTimer = 0;
-// On the static page, what each choice costs is counted when nothing has changed for a while.
-function choicesLater() {
-  clearTimeout(choicesTimer);
-  if (own.choices) return;
-  const spec = written(design);
-  choicesTimer = setTimeout(async () => {
-    const found = await ask("choices", spec);
-    if (spec === written(design) && !found.error) own.choices = found.choices, renderChoices(own);
-  }, 250);
-}
-
 const RESULTS = ["figures", "proof-section", "pieces-section", "symmetries-section", "choices-section", "cost-section", "curve-section"];
 function complain(said) {
   const reason = said.replace(/^spec (['"]).*?\1: /, ""); // the spec stands on the page
   el("problem").hidden = false;
-  el("problem").textContent = sentence(reason);
+  const command = /segre \w+ \S+$/.exec(reason)?.[0] ?? "", words = reason.slice(0, reason.length - command.length);
+  el("problem").replaceChildren(...(command ? [sentence(words).slice(0, -1), make("code", command)] : [sentence(reason)]));
   for (const id of RESULTS) {
     el(id).classList.add("stale"), (el(id).inert = true);
     if (id !== "figures") el(id).hidden = own === null; // nothing has been shown yet
   }
   renderNothing();
-  el("pinned-parameters").textContent = /^not known here/i.test(reason) ? "not known here" : "not a valid design";
+  el("pinned-parameters").textContent = /^(not known here|not in this page)/i.exec(reason)?.[0] ?? "not a valid design";
   el("pinned-dimension").textContent = reason.length > 90 ? `${reason.slice(0, 89)}…` : reason;
-  clearTimeout(curveTimer), clearTimeout(choicesTimer), clearTimeout(heard);
+  clearTimeout(curveTimer), clearTimeout(heard);
 }
 
 function render() {
@@ -81,7 +70,6 @@ function render() {
   renderPieces(own, beside, name);
   renderSymmetries(own);
   renderChoices(own);
-  choicesLater();
   renderCost(own, beside, name);
   renderCurve();
   clearTimeout(heard);
@@ -183,6 +171,8 @@ function open() {
   against = beside !== undefined ? (DATA.presets[beside] || isSpec(beside) ? beside : "") : spec ? "" : DATA.against;
   begin(spec.includes("/") ? spec : DATA.first);
 }
-window.addEventListener("hashchange", open);
-build();
-open();
+unpacked().then(() => {
+  window.addEventListener("hashchange", open);
+  build();
+  open();
+});

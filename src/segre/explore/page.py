@@ -1,7 +1,8 @@
-"""The page as one HTML file: served by `segre explore`, or by itself, with segre's formulas."""
+"""The page as one HTML file: served by `segre explore`, or by itself, with a table of answers."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,13 @@ from markupsafe import Markup
 
 from segre import __version__
 from segre.errors import SegreError
-from segre.explore.alone.script import script
-from segre.explore.designs import BESIDE, FIRST, families, presets, shown_first
+from segre.explore.designs import BESIDE, FIRST, STACK, families, family_of, presets, shown_first
+from segre.explore.grid import in_words
 from segre.explore.stack_controls import FIRST_STACK
+from segre.explore.table import packed_table
 from segre.files import extension, whole_file
 from segre.finding import GROUPS
+from segre.geometry.progress import Progress, quiet
 from segre.models import Source
 from segre.report.page.embed import embedded, policy
 from segre.report.page.marks import MARKS
@@ -26,17 +29,17 @@ _SERVED = (
     "designs on request."
 )
 _FIXED = Markup(
-    "This page works without a server. It contains segre’s own formulas and theorems, and computes "
-    "with them in your browser. It cannot compute the exact rank of a small design or measure a "
-    "collapse curve; <code>segre explore</code> on your own machine can."
+    "This page works without a server. It has segre’s answers for {count} designs. For any other "
+    "design, and for exact ranks and collapse curves, run <code>segre explore</code> on your own "
+    "machine."
 )
 _SERVED_FOOT = (
     "Only this machine can open this page, and it makes no network requests. The token in "
     "its address is for you alone."
 )
 _FIXED_FOOT = (
-    "This page contains no formula of its own: segre’s functions were translated from Python to "
-    "JavaScript when it was made. The page makes no network requests."
+    "segre computed every answer in this page when the page was written; nothing is interpolated. "
+    "The page makes no network requests."
 )
 
 
@@ -47,18 +50,26 @@ def served_page(first: Source = FIRST, against: str = BESIDE) -> tuple[str, str]
     return _page(data, _SERVED, _SERVED_FOOT), strict
 
 
-def static_page(first: Source = FIRST, against: str = BESIDE, *, theorems: str = "") -> str:
+def static_page(
+    first: Source = FIRST, against: str = BESIDE, *, theorems: str = "", progress: Progress = quiet
+) -> str:
     """The page that needs no server; `theorems` is where the proofs are, if they are anywhere."""
     data = {**_data(first, against), "live": False, "theorems": theorems}
-    own = _script(script())
-    return _page(data, _FIXED, _FIXED_FOOT, policy([own], styles=[_style()]), own)
+    packed, count = packed_table(data["first"], progress)
+    named = {"transformer": FIRST, STACK: f"the {FIRST_STACK}"}
+    named[family_of(data["first"])] = str(first)
+    about = _FIXED.format(count=f"{count:,}")
+    strict = policy([_script()], styles=[_style()])
+    return _page(data, about, _FIXED_FOOT, strict, packed, in_words(named))
 
 
-def write_static_page(path: Path, first: Source = FIRST, against: str = BESIDE) -> None:
+def write_static_page(
+    path: Path, first: Source = FIRST, against: str = BESIDE, progress: Progress = quiet
+) -> None:
     """Write the static page, whole or not at all."""
     if extension(path, formats := (".html", ".htm")) not in formats:
         raise SegreError(f"--output {str(path)!r}: a page is written as .html")
-    text = static_page(first, against)
+    text = static_page(first, against, progress=progress)
     with whole_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
 
@@ -79,14 +90,21 @@ def _data(first: Source, against: str) -> dict[str, Any]:
 
 
 def _page(
-    data: dict[str, Any], about: str | Markup, foot: str, meta: str = "", script: str = ""
+    data: dict[str, Any],
+    about: str | Markup,
+    foot: str,
+    meta: str = "",
+    table: str = "",
+    designs: Sequence[str] = (),
 ) -> str:
     template = environment().from_string(_asset("page.html"))
     return template.render(
         policy=meta,
         style=Markup(_style()),
-        script=Markup(script or _script()),
+        script=Markup(_script()),
         data=Markup(embedded(data)),
+        table=table,
+        designs=designs,
         marks=MARKS,
         version=__version__,
         fixed=bool(meta),
@@ -95,9 +113,9 @@ def _page(
     )
 
 
-def _script(formulas: str = "") -> str:
+def _script() -> str:
     """All scripts as one, in a scope of its own."""
-    parts = "\n".join([formulas, *(_asset(name) for name in _SCRIPTS)])
+    parts = "\n".join(_asset(name) for name in _SCRIPTS)
     return f'(() => {{\n"use strict";\n{parts}}})();\n'
 
 

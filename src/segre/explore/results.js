@@ -167,7 +167,7 @@ function renderSymmetries(own) {
 }
 
 function renderChoices(own) {
-  if (!own.choices) return el("choices").replaceChildren(tr([["Counting …", ""], ["", ""], ["", ""]]));
+  if (!own.choices) return el("choices").replaceChildren(tr([[`In this page for presets only. Run: segre explain ${own.spec}`, ""], ["", ""], ["", ""]]));
   el("choices").replaceChildren(...own.choices.map((one) => tr([[one.choice, ""], [one.instead_of, ""], [(one.total[0] === "-" ? "−" : "+") + grouped(one.total.replace("-", "")), "number"]])));
   if (!own.choices.length) el("choices").append(tr([["No single choice changes the redundancy.", ""], ["", ""], ["", ""]]));
 }

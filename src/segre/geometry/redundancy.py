@@ -70,7 +70,7 @@ def at_a_point(spec: Architecture) -> Finding:
     return Finding.from_bounds(spec, None, bound, symmetries=found.symmetries)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=2048)
 def formulas(spec: Transformer) -> Finding:
     """The number of parameters minus the formulas of all symmetries.
 

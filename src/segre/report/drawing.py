@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 STATIC = (".png", ".svg", ".pdf")
 INTERACTIVE = (".html",)
-_PLOTLY = ("plotly.offline", "plotly.graph_objects", "plotly.subplots")
 
 
 def require_static_format(path: Path) -> str:
@@ -47,9 +46,7 @@ def _require(path: Path, formats: tuple[str, ...]) -> str:
             f"plot {str(path)!r}: unknown file format {path.suffix!r}; allowed: "
             f"{', '.join(formats)}"
         )
-    if is_interactive(path):
-        require_plotly()
-    else:
+    if not is_interactive(path):
         _matplotlib()
     return suffix
 
@@ -122,12 +119,3 @@ def _silent(name: str) -> Iterator[None]:
         yield
     finally:
         log.setLevel(own)
-
-
-# --- pages ------------------------------------------------------------------------------------
-
-
-def require_plotly() -> None:
-    """Refuse to start if pages cannot be drawn."""
-    for module in _PLOTLY:
-        library(module, "drawing a page")

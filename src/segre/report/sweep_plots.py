@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from segre.files import whole_file
 from segre.report.captions import BLUE, GREY, ORANGE, RED
 from segre.report.drawing import is_interactive, picture, require_format
-from segre.report.page.figure import plain_words, write_figure
+from segre.report.page.figure import WebFigure, plain_words, side_by_side, write_figure
 from segre.sweep.picture import Cell, Mark, Picture
 
 if TYPE_CHECKING:
@@ -120,54 +120,46 @@ def _squares(ax: Axes, cells: Sequence[Cell], values: list[float], colours: str)
     return ax.scatter(across, up, c=values, s=420, marker="s", cmap=colours, alpha=0.9)
 
 
-def _page(sweep: Picture) -> Any:
-    import plotly.graph_objects as go
-    from plotly.subplots import make_subplots
-
-    figure = make_subplots(1, 3, subplot_titles=[*_TITLES[:2], _failing(sweep)])
+def _page(sweep: Picture) -> WebFigure:
+    figure = side_by_side([*_TITLES[:2], _failing(sweep)])
     for group in _groups(sweep.marks):
         shape = "x" if group.verdict == "fails" else "circle"
         symbol = shape if group.known else f"{shape}-open"
         upwards = {"array": group.up, "arrayminus": [0] * len(group.up), "thickness": 1, "width": 0}
-        figure.add_trace(
-            go.Scatter(
-                x=[mark.predicted for mark in group.marks],
-                y=[mark.lower for mark in group.marks],
-                error_y={"visible": not group.known, "symmetric": False, **upwards},
-                text=[plain_words(mark.spec) for mark in group.marks],
-                mode="markers",
-                marker={"color": group.colour, "size": 6, "opacity": 0.6, "symbol": symbol},
-                name=plain_words(group.label),
-            ),
-            1,
-            1,
+        figure.add(
+            "scatter",
+            x=[mark.predicted for mark in group.marks],
+            y=[mark.lower for mark in group.marks],
+            error_y={"visible": not group.known, "symmetric": False, **upwards},
+            text=[plain_words(mark.spec) for mark in group.marks],
+            mode="markers",
+            marker={"color": group.colour, "size": 6, "opacity": 0.6, "symbol": symbol},
+            name=plain_words(group.label),
         )
-    across, up = [cell.x for cell in sweep.cells], [cell.y for cell in sweep.cells]
-    for column, values, words, scale in (
-        (
-            2,
-            [cell.redundancy for cell in sweep.cells],
-            [f"{cell.rows} architectures" for cell in sweep.cells],
-            "Viridis",
-        ),
-        (
-            3,
-            [cell.fails for cell in sweep.cells],
-            [f"{cell.fails} of {cell.rows} architectures" for cell in sweep.cells],
-            "Reds",
-        ),
+    cells = sweep.cells
+    several = [f"{cell.rows} architectures" for cell in cells]
+    failing = [f"{cell.fails} of {cell.rows} architectures" for cell in cells]
+    redundancy, fails = [cell.redundancy for cell in cells], [cell.fails for cell in cells]
+    for panel, values, words, scale in (
+        (2, redundancy, several, "Viridis"),
+        (3, fails, failing, "Reds"),
     ):
-        heat = go.Heatmap(
-            x=across, y=up, z=values, text=words, colorscale=scale, showscale=column == 2, zmin=0
+        figure.add(
+            "heatmap",
+            panel,
+            x=[cell.x for cell in cells],
+            y=[cell.y for cell in cells],
+            z=values,
+            text=words,
+            colorscale=scale,
+            showscale=panel == 2,
+            zmin=0,
         )
-        figure.add_trace(heat, 1, column)
-        figure.update_xaxes(title=plain_words(sweep.x), row=1, col=column)
-        figure.update_yaxes(title=plain_words(sweep.y), row=1, col=column)
-    figure.update_xaxes(title=plain_words(f"predicted: {sweep.prediction}"), row=1, col=1)
-    figure.update_yaxes(title=_UP, row=1, col=1)
-    figure.update_layout(
-        title=plain_words(f"{sweep.name}: {sweep.claim}"),
-        height=560,
-        legend={"orientation": "h", "y": -0.2},
-    )
+        figure.label(panel, x=plain_words(sweep.x), y=plain_words(sweep.y))
+    figure.label(1, x=plain_words(f"predicted: {sweep.prediction}"), y=_UP)
+    figure.layout |= {
+        "title": {"text": plain_words(f"{sweep.name}: {sweep.claim}")},
+        "height": 560,
+        "legend": {"orientation": "h", "y": -0.2},
+    }
     return figure

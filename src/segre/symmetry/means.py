@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from math import prod
 
 from segre.symmetry.basis import Basis
@@ -118,10 +119,16 @@ def seen_means(spec: Transformer, place: Place, end: End) -> bool:
 
     A first attention without a norm reads the embeddings only.
     """
-    later = place.consumers
+    bare = _without_norm(spec, place.consumers)
     if not spec.firstnorm and end[0] != "embed":
-        later = tuple(consumer for consumer in later if consumer != sublayers(spec)[0])
-    return any(not reads_norm(spec, consumer) for consumer in later)
+        bare -= {sublayers(spec)[0]}
+    return bool(bare)
+
+
+@lru_cache(maxsize=256)
+def _without_norm(spec: Transformer, consumers: tuple[End, ...]) -> frozenset[End]:
+    """The consumers that read the stream without a norm."""
+    return frozenset(end for end in consumers if not reads_norm(spec, end))
 
 
 def table_free(spec: Transformer) -> bool:

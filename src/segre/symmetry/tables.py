@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 import numpy as np
 
@@ -112,6 +113,7 @@ def _logit_pieces(spec: Transformer) -> Iterator[Piece]:
             yield Piece("bias-shift", name, "head", "norms and biases", "softmax", 1, free)
 
 
+@lru_cache(maxsize=256)
 def embeddings_centred(spec: Transformer) -> bool:
     """Whether nothing reads the mean of an embedding: a LayerNorm comes next."""
     if spec.norm != "layer":

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import html
-import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +37,65 @@ _PAGE = """<!doctype html>
 """
 
 
-def write_figure(figure: Any, title: str, path: Path) -> None:
+_GAP = 0.2  # between panels: of the width of the figure, divided by their number
+_LAYOUT = {"margin": {"t": 90}, "hovermode": "closest"}
+
+
+@dataclass
+class WebFigure:
+    """Traces and a layout, in the words of plotly.js; arrays are allowed."""
+
+    data: list[dict[str, Any]] = field(default_factory=list)
+    layout: dict[str, Any] = field(default_factory=lambda: dict(_LAYOUT))
+
+    def add(self, kind: str, panel: int = 1, **trace: Any) -> None:
+        """A trace of a type, in a panel of `side_by_side`, counted from 1."""
+        number = "" if panel == 1 else panel
+        place = (
+            {"scene": f"scene{number}"}
+            if kind in ("surface", "scatter3d")
+            else {"xaxis": f"x{number}", "yaxis": f"y{number}"}
+        )
+        self.data.append({"type": kind, **place, **trace})
+
+    def label(self, panel: int, **titles: str) -> None:
+        """Titles of the axes of a panel, as `x="..."`."""
+        number = "" if panel == 1 else panel
+        flat = {key: self.layout.setdefault(f"{key}axis{number}", {}) for key in titles}
+        scene = self.layout.get(f"scene{number}")
+        for key, title in titles.items():
+            axis = flat[key] if scene is None else scene.setdefault(f"{key}axis", {})
+            axis["title"] = {"text": title}
+
+
+def side_by_side(titles: Sequence[str], solid: Sequence[int] = ()) -> WebFigure:
+    """A figure with panels in a row, each with a title; those that are `solid` are scenes.
+
+    >>> side_by_side(["a", "b"], solid=[1]).layout["scene"]["domain"]["x"]
+    [0.0, 0.45]
+    """
+    figure, many = WebFigure(), len(titles)
+    gap = _GAP / many
+    wide = (1 - gap * (many - 1)) / many
+    words = {"xref": "paper", "yref": "paper", "xanchor": "center", "yanchor": "bottom"}
+    notes = figure.layout["annotations"] = []
+    for panel, title in enumerate(titles, 1):
+        number, left = "" if panel == 1 else panel, (panel - 1) * (wide + gap)
+        across = [round(left, 6), round(left + wide, 6)]
+        if panel in solid:
+            figure.layout[f"scene{number}"] = {"domain": {"x": across, "y": [0, 1]}}
+        else:
+            figure.layout[f"xaxis{number}"] = {"domain": across, "anchor": f"y{number}"}
+            figure.layout[f"yaxis{number}"] = {"anchor": f"x{number}"}
+        middle = {"x": left + wide / 2, "y": 1, "text": title, "showarrow": False}
+        notes.append({**words, **middle, "font": {"size": 15}})
+    return figure
+
+
+def write_figure(figure: WebFigure, title: str, path: Path) -> None:
     """Write a figure; all words of its own must be `plain_words`, which are no markup."""
-    content = json.loads(figure.to_json())
-    library = drawing_script(trace.get("type", "scatter") for trace in content["data"])
+    content = {"data": figure.data, "layout": figure.layout}
+    library = drawing_script(trace["type"] for trace in figure.data)
     page = _PAGE.format(
         policy=html.escape(policy([library.text, unpacker(), _DRAW])),
         title=html.escape(title),

@@ -1,8 +1,8 @@
-"""Which script draws the plots of a page? The part of plotly.js in plotly/, if it can draw them.
+"""Which script draws the plots of a page? The part of plotly.js in plotly/ that can draw them.
 
-The part is the "cartesian" bundle of plotly.js (MIT licence), a third of the whole;
-scripts/vendor_plotly.py renews it. Figures in three dimensions need the whole, which the Python
-package plotly has inside. Pages carry either one compressed, and the browser unpacks it.
+The parts are bundles of plotly.js (MIT licence): "cartesian" for plots in the plane and "gl3d" for
+those in space. scripts/vendor_plotly.py renews them. Pages carry one of them compressed, and the
+browser unpacks it.
 """
 
 from __future__ import annotations
@@ -13,15 +13,21 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.resources import files
 
-from segre.libraries import library
-
-# What the bundle draws.
-TRACES = frozenset(
-    {
-        *("bar", "box", "contour", "heatmap", "histogram", "histogram2d", "histogram2dcontour"),
-        *("image", "pie", "scatter", "scatterternary", "violin"),
-    }
-)
+# What each bundle draws, the smallest first.
+BUNDLES = {
+    "cartesian": frozenset(
+        {
+            *("bar", "box", "contour", "heatmap", "histogram", "histogram2d", "histogram2dcontour"),
+            *("image", "pie", "scatter", "scatterternary", "violin"),
+        }
+    ),
+    "gl3d": frozenset(
+        {
+            *("cone", "isosurface", "mesh3d", "scatter", "scatter3d", "streamtube", "surface"),
+            "volume",
+        }
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -39,13 +45,11 @@ def drawing_script(traces: Iterable[str]) -> Script:
     >>> script.text.splitlines()[1].split(" v")[0]
     '* plotly.js (cartesian - minified)'
     """
-    if TRACES.issuperset(traces):
-        folder = files("segre.report.page").joinpath("plotly")
-        compressed = folder.joinpath("plotly-cartesian.min.js.gz").read_bytes()
-        text = gzip.decompress(compressed).decode("utf-8")
-    else:
-        text = library("plotly.offline", "drawing a page").get_plotlyjs()
-        compressed = gzip.compress(text.encode("utf-8"), mtime=0)
+    wanted = frozenset(traces)
+    name = next(name for name, draws in BUNDLES.items() if wanted <= draws)
+    folder = files("segre.report.page").joinpath("plotly")
+    compressed = folder.joinpath(f"plotly-{name}.min.js.gz").read_bytes()
+    text = gzip.decompress(compressed).decode("utf-8")
     return Script(text, base64.b64encode(compressed).decode("ascii"))
 
 
