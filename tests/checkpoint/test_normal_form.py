@@ -165,6 +165,20 @@ def test_tensors_that_vanish(tmp_path: Path) -> None:
     assert apart(special, tmp_path / "moved") < 1e-5
 
 
+def test_heads_that_lack_rank_keep_their_value_biases(tmp_path: Path) -> None:
+    """The biases of values may lie where the values of such a head do not."""
+    source = save_tiny("qwen2", tmp_path / "model")
+
+    def change(part: str, w: dict[str, np.ndarray]) -> None:
+        if part == "1":
+            w["W_V"][0, 0, 1] = w["W_V"][0, 0, 0]
+            w["b_V"] = w["b_V"] + np.arange(1.0, w["b_V"].size + 1).reshape(w["b_V"].shape) / 10
+
+    special = rewritten(source, tmp_path / "special", change)
+    canonical(special, tmp_path / "out")
+    assert apart(special, tmp_path / "out") < 1e-5
+
+
 def test_old_names_and_heads_that_the_class_does_not_have(tmp_path: Path) -> None:
     """As in the first BERT checkpoints: gamma and beta, a pooler, a next-sentence head."""
     from safetensors.numpy import load_file, save_file
