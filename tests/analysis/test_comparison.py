@@ -94,4 +94,4 @@ def test_rows_add_up_to_what_is_redundant() -> None:
     for one in found.designs:
         assert one.unexplained >= 0
         assert sum(one.pieces.values()) + one.unexplained == one.redundant, one.name
-    assert "no known symmetry" in dict(rows(found))
+    assert "  no known symmetry" in dict(rows(found))
