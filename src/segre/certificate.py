@@ -133,8 +133,15 @@ def certificate_of(proof: Proof) -> dict[str, Any]:
 
 
 def _checkable(proof: Proof) -> Proof:
-    """The proof, with the best upper bound of a stack that a version describes, 1 if possible."""
+    """The proof, with the best upper bound that a version describes; of a stack, 1 if possible.
+
+    That a transformer is a plain stack, whose symmetries bound it, is in no version.
+    """
     net, symmetry, used = proof.spec, proof.symmetry, proof.upper.evidence.kind
+    if used == "within" and symmetry is not None and proof.wider is not None:
+        if proof.wider.point.spec.salted:
+            return proof
+        return replace(proof, upper=symmetry.bound(net.parameters), wider=None)
     if not isinstance(net, Network) or symmetry is None:
         return proof
     whole = ambient(net)

@@ -142,7 +142,10 @@ def test_a_known_gap_is_closed_with_certainty() -> None:
 @pytest.mark.parametrize(
     ("text", "rank"),
     [  # norms that give signs: of two numbers, of a latent of width 1, of embeddings of width 1
-        ("transformer/d=2/heads=3/head=2/ff=1/mlp=reglu/norm=layer/pos=learned/causal=true/t=2", 10),
+        (
+            "transformer/d=2/heads=3/head=2/ff=1/mlp=reglu/norm=layer/pos=learned/causal=true/t=2",
+            10,
+        ),
         ("transformer/d=3/heads=2/head=3/norm=rms/place=sandwich/qrank=1/kvrank=1/t=2", None),
         ("transformer/d=2/ff=2/mlp=gelu/norm=layer/bias=mlp/residual=false/t=2", None),
         # units that are all off before a norm: no value at most points
@@ -152,7 +155,6 @@ def test_a_known_gap_is_closed_with_certainty() -> None:
 def test_signs_and_inputs_without_a_value(text: str, rank: int | None) -> None:
     """Free roots of squares have too large a rank; regions with the signs have the true one."""
     found = dimension(text, "random")
-    print(found.status, found.lower, found.upper, found.number)
     assert found.number is not None
     assert found.status in ("likely", "proved")
     if rank is not None:
