@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import singledispatch
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 from flint import nmod_mat
 
-from segre.architectures import digest_of
+from segre.architectures import Architecture, digest_of
 from segre.errors import SegreError, TooLargeError, UnluckyError, UnsupportedError
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
@@ -31,7 +32,6 @@ from segre.geometry.point import Point
 from segre.geometry.progress import Progress, quiet
 from segre.geometry.rank import SymmetryRank
 from segre.models import Source, architecture
-from segre.polynomial.bounds import bound
 from segre.polynomial.spec import Polynomial
 from segre.spec import Network
 from segre.symmetry.stack_mixing import FACTORED
@@ -104,7 +104,7 @@ def certificate_of(proof: Proof) -> dict[str, Any]:
     """A proof as a certificate."""
     proof = _checkable(proof)
     net = proof.spec
-    version, spec = _form(proof)
+    version, spec = _form(net, proof)
     salted = version in (SALTED_VERSION, MIXED_VERSION)
     if isinstance(proof.minor, BallMinor) and not net.salted:
         raise UnluckyError(
@@ -133,8 +133,15 @@ def certificate_of(proof: Proof) -> dict[str, Any]:
 
 
 def _checkable(proof: Proof) -> Proof:
-    """The proof, with the best upper bound of a stack that a version describes, 1 if possible."""
+    """The proof, with the best upper bound that a version describes; of a stack, 1 if possible.
+
+    That a transformer is a plain stack, whose symmetries bound it, is in no version.
+    """
     net, symmetry, used = proof.spec, proof.symmetry, proof.upper.evidence.kind
+    if used == "within" and symmetry is not None and proof.wider is not None:
+        if proof.wider.point.spec.salted:
+            return proof
+        return replace(proof, upper=symmetry.bound(net.parameters), wider=None)
     if not isinstance(net, Network) or symmetry is None:
         return proof
     whole = ambient(net)
@@ -146,16 +153,20 @@ def _checkable(proof: Proof) -> Proof:
     return replace(proof, symmetry=replace(symmetry, pieces=kept), upper=upper)
 
 
-def _form(proof: Proof) -> tuple[int, dict[str, Any]]:
-    """The version, and the spec as that version writes it.
+@singledispatch
+def _form(net: Architecture, _proof: Proof) -> tuple[int, dict[str, Any]]:
+    """The version, and the spec as that version writes it."""
+    return SALTED_VERSION, net.document()
 
-    A plain stack has version 1, unless its upper bound uses a symmetry that only version 4 has.
-    """
-    net = proof.spec
-    if isinstance(net, Polynomial):
-        return POLYNOMIAL_VERSION, net.document()
-    if not isinstance(net, Network):
-        return SALTED_VERSION, net.document()
+
+@_form.register
+def _of_polynomial(net: Polynomial, _proof: Proof) -> tuple[int, dict[str, Any]]:
+    return POLYNOMIAL_VERSION, net.document()
+
+
+@_form.register
+def _of_stack(net: Network, proof: Proof) -> tuple[int, dict[str, Any]]:
+    """A plain stack has version 1, unless its bound uses a symmetry that only version 4 has."""
     used = proof.symmetry.pieces if proof.symmetry and _by_symmetries(proof) else ()
     if net.plain and all(piece.kind in KINDS_OF_VERSION_1 for piece in used):
         return VERSION, net.document()

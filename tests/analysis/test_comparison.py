@@ -11,8 +11,10 @@ from typer.testing import CliRunner
 import segre
 from segre.cli.app import app
 from segre.errors import SegreError
+from segre.report.comparison import rows
 from segre.report.comparison_page import plot_comparison, write_comparison
 from segre.sequence.cost import cost
+from support.architectures import random_stacks, random_transformers
 
 SPECS = (
     "softmax/d=3,3/a=2/t=3",
@@ -81,3 +83,15 @@ def test_bad_input_is_one_line(arguments: list[str], said: str) -> None:
     assert isinstance(run.exception, SegreError)
     assert said in str(run.exception)
     assert "\n" not in str(run.exception)
+
+
+def test_rows_add_up_to_what_is_redundant() -> None:
+    """Pieces and what no symmetry explains, also of designs that are certain and not proved."""
+    designs = [*random_stacks(7, 10), *random_transformers(7, 6)]
+    found = segre.compare("lightning/d=2,4/a=2/heads=3/dv=1/t=2", *designs, t=(16,))
+    assert found.designs[0].finding.status == "certain"
+    assert found.designs[0].unexplained == found.designs[0].finding.unexplained == 3
+    for one in found.designs:
+        assert one.unexplained >= 0
+        assert sum(one.pieces.values()) + one.unexplained == one.redundant, one.name
+    assert "  no known symmetry" in dict(rows(found))

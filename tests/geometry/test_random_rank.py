@@ -139,6 +139,28 @@ def test_a_known_gap_is_closed_with_certainty() -> None:
     assert dimension(GAP, "exact").number == found.value
 
 
+@pytest.mark.parametrize(
+    ("text", "rank"),
+    [  # norms that give signs: of two numbers, of a latent of width 1, of embeddings of width 1
+        (
+            "transformer/d=2/heads=3/head=2/ff=1/mlp=reglu/norm=layer/pos=learned/causal=true/t=2",
+            10,
+        ),
+        ("transformer/d=3/heads=2/head=3/norm=rms/place=sandwich/qrank=1/kvrank=1/t=2", None),
+        ("transformer/d=2/ff=2/mlp=gelu/norm=layer/bias=mlp/residual=false/t=2", None),
+        # units that are all off before a norm: no value at most points
+        ("transformer/d=5/head=2/dv=1/ff=2/mlp=relu/norm=layer/place=sandwich/final=true/t=2", 25),
+    ],
+)
+def test_signs_and_inputs_without_a_value(text: str, rank: int | None) -> None:
+    """Free roots of squares have too large a rank; regions with the signs have the true one."""
+    found = dimension(text, "random")
+    assert found.number is not None
+    assert found.status in ("likely", "proved")
+    if rank is not None:
+        assert found.number == rank
+
+
 def _said(found: Finding) -> list[str]:
     """What is said of the dimension, wherever something is said."""
     line = next(one for one in text_of(found).splitlines() if one.startswith("dimension"))

@@ -46,15 +46,16 @@ def test_spellings_of_a_stack_are_one_stack(seed: int, tmp_path: Path) -> None:
         path = tmp_path / "spec.json"
         path.write_text(json.dumps(by_head))
         # a window that hides nothing does not change the function, but the stack is not plain
-        wide = {**by_head, "heads": [_windowed(text, spec.t) for text in by_head["heads"]]}
+        hidden = f"window={spec.t - 1}"
+        wide = {**by_head, "heads": [_with(text, hidden) for text in by_head["heads"]]}
         assert architecture(by_head) == architecture(path) == spec
         assert not architecture(wide).plain
         assert bounds(wide) == bounds(spec), text
 
 
-def _windowed(heads: str, t: int) -> str:
+def _with(heads: str, option: str) -> str:
     name, times, count = heads.partition("*")
-    return f"{name}:window={t - 1}{times}{count}"
+    return f"{name}:{option}{times}{count}"
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -65,13 +66,23 @@ def test_a_stack_as_a_transformer_has_the_same_bounds(seed: int) -> None:
             f"transformer/d={spec.width}/layers={spec.depth}/heads={layer.heads}/head={layer.a}/"
             f"dv={layer.dv}/attn={spec.score}/residual=false/t={spec.t}"
         )
-        mine, theirs = bounds(spec), bounds(other)
-        assert mine[0] == theirs[0], text
-        assert mine[1] <= theirs[1], text
+        assert bounds(spec) == bounds(other), text
+
+
+def test_options_without_effect_do_not_change_bounds() -> None:
+    for text in random_plain(33, 10, 60):
+        spec = Network.parse(text)
+        by_head = spec.by_head()
+        for option in (f"window={spec.t + 3}", f"local={spec.t}"):
+            heads = [_with(one, option) for one in by_head["heads"]]
+            assert bounds({**by_head, "heads": heads}) == bounds(spec), (text, option)
 
 
 def test_the_example_of_a_gap_is_proved() -> None:
-    assert bounds("lightning/d=3,3/a=3/heads=3/dv=3/t=4") == (45, 45)
+    stack = "lightning/d=3,3/a=3/heads=3/dv=3/t=4"
+    other = "transformer/d=3/heads=3/head=3/dv=3/attn=lightning/residual=false/t=4"
+    assert bounds(stack) == bounds(other) == (45, 45)
+    assert verify(certify(other, method="exact")).valid
 
 
 def test_plain_stacks_have_certificates_that_hold() -> None:

@@ -55,6 +55,11 @@ class Design:
         return out
 
     @property
+    def unexplained(self) -> int:
+        """Redundant parameters in no piece: no known symmetry explains them."""
+        return 0 if self.redundant is None else self.redundant - sum(self.pieces.values())
+
+    @property
     def redundant(self) -> int | None:
         """Redundant parameters, by the upper bound or the estimate."""
         return self.finding.redundant
@@ -69,6 +74,7 @@ class Design:
             "name": self.name,
             **self.finding.document(),
             "pieces": self.pieces,
+            "unexplained": self.unexplained,
             "exponents": None if self.exponents is None else list(self.exponents),
             "guarantees": {trait: self.guaranteed(trait) for trait in GUARANTEES},
             "cost": self.cost.document()["costs"],

@@ -106,7 +106,7 @@ def ball_minor(
             break
     if can_die(spec) or spec.nearly_signs:
         return _larger(spec, at_most, seed, progress, best)
-    return _grown(RealPoint(spec, best.seed), best, at_most, progress) if best.columns else best
+    return _grown(RealPoint(spec, best.seed), best, at_most, progress)
 
 
 def _larger(

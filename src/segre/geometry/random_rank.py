@@ -88,10 +88,8 @@ def sampled(
             return Sample(rank, wanted, seed, found.error(wanted), found.degree, height)
     if not spec.salted:
         return None
-    sample = _in_regions(spec, rank, seed, progress)
-    if sample is None and not spec.discrete:
-        return _with_roots(spec, rank, seed, progress)
-    return sample
+    found_there = _in_regions(spec, rank, seed, progress)
+    return found_there or _with_roots(spec, rank, seed, progress)
 
 
 def _kinds(spec: Architecture, rows: Rows) -> Iterator[tuple[bool, _Inputs]]:
@@ -177,7 +175,10 @@ def _in_regions(spec: Architecture, rank: int, seed: int, progress: Progress) ->
 
 
 def _with_roots(spec: Architecture, rank: int, seed: int, progress: Progress) -> Sample | None:
-    """The same at points at which square roots are roots, where free ones have a larger rank."""
+    """The same at points at which square roots are roots, where free ones have a larger rank.
+
+    Inputs are any matrices: at token sequences alone the rank is no larger.
+    """
     for number in range(_LIKELY):
         try:
             point = Point(spec, _field(spec, seed, number, "roots"))

@@ -6,11 +6,17 @@ from dataclasses import dataclass, replace
 from functools import singledispatch
 
 from segre.architectures import Architecture
+from segre.attention import PLAIN
 from segre.errors import UnluckyError
 from segre.finding import Bound, Evidence
+from segre.geometry.closed_form import ambient
 from segre.geometry.point import Point
 from segre.geometry.rank import SymmetryRank, symmetry_rank
+from segre.spec import Network
+from segre.theorems.design import Design
 from segre.transformer.spec import Transformer
+
+_STACKS = Design({"residual": (False,), "attn": PLAIN})  # transformers that are plain stacks
 
 
 @dataclass(frozen=True)
@@ -24,11 +30,11 @@ class Wider:
     def bound(self) -> Bound:
         """What they say of the first."""
         spec = self.point.spec
-        own = self.symmetry.bound(spec.parameters)
-        statement = (
-            f"every function is also a function of {spec}, which has {own.evidence.statement}"
-        )
-        return Bound(own.value, Evidence("within", statement))
+        own, whole = self.symmetry.bound(spec.parameters), ambient(spec)
+        within = f"every function is also a function of {spec}"
+        if whole is not None and whole.value < own.value:
+            return Bound(whole.value, Evidence("within", f"{within}: {whole.evidence.statement}"))
+        return Bound(own.value, Evidence("within", f"{within}, which has {own.evidence.statement}"))
 
 
 def wider_bound(spec: Architecture, point: Point) -> Wider | None:
@@ -50,7 +56,10 @@ def wider(_spec: Architecture) -> Architecture | None:
 
 
 @wider.register
-def _without_norm(spec: Transformer) -> Architecture | None:
-    """Embeddings without their norm: their words may be any table, and so may the normed ones."""
+def _stack_or_without_norm(spec: Transformer) -> Architecture | None:
+    """The same network as a stack; or embeddings without their norm, which may be any table too."""
+    if not _STACKS.misfits(spec) and spec.kv == spec.heads and spec.mlp == "none":
+        sizes = f"a={spec.head}/heads={spec.heads}/dv={spec.dv}/t={spec.t}"
+        return Network.parse(f"{spec.attn}/d={spec.d}/layers={spec.layers}/{sizes}")
     alone = spec.discrete and not spec.tied and spec.pos != "learned" and not spec.types
     return replace(spec, embnorm=False) if alone and spec.embnorm and spec.firstnorm else None

@@ -42,6 +42,8 @@ def rows(found: Comparison) -> Iterator[tuple[str, list[str]]]:
     for group in GROUPS:
         if any(one.pieces[group] for one in designs):
             yield f"  {group}", [f"{one.pieces[group]:,}" for one in designs]
+    if any(one.unexplained for one in designs):
+        yield "  no known symmetry", [f"{one.unexplained:,}" for one in designs]
     if any(one.exponents is not None for one in designs):
         yield "collapse exponent", [exponent_in_words(one) for one in designs]
     for trait, words in GUARANTEES.items():

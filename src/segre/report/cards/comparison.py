@@ -18,6 +18,7 @@ def table_of_comparison(found: Comparison) -> Table:
     columns = [
         *("model", "parameters", "dimension", "lower", "upper", "status", "known by", "redundant"),
         *GROUPS,
+        "no known symmetry",
         "exponent",
         *GUARANTEES.values(),
         *(f"{what}, t={tokens}" for tokens in found.tokens for what in ("operations", "state")),
@@ -33,6 +34,7 @@ def table_of_comparison(found: Comparison) -> Table:
                 *(one.name, finding.parameters, finding.value, finding.lower, finding.upper),
                 *(finding.status, known_by(finding), one.redundant),
                 *(one.pieces[group] for group in GROUPS),
+                one.unexplained,
                 None if one.exponents is None else exponent_in_words(one),
                 *(one.guaranteed(trait) for trait in GUARANTEES),
                 *costs,
