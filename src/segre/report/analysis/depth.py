@@ -12,8 +12,8 @@ from segre.analysis.depth import last_median
 from segre.analysis.part import Part
 from segre.collapse.study import medians
 from segre.collapse.verdict import THRESHOLD
-from segre.report.analysis.charts import Number, lines
-from segre.report.page.blocks import Block, Facts, Figure, Fold, Items, Row, Table
+from segre.report.blocks import Block, Facts, Figure, Fold, Items, Row, Table
+from segre.report.charts import Number, lines
 from segre.values import from_logarithm
 
 _LOWEST = 1e-30  # what lies below is in the table

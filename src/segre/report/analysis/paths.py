@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from segre.analysis.part import Part, percent
-from segre.report.analysis.charts import by_head, columns
-from segre.report.page.blocks import Block, Row, Table
+from segre.report.blocks import Block, Row, Table
+from segre.report.charts import by_head, columns
 
 
 def blocks(part: Part) -> Iterator[Block]:

@@ -1,11 +1,11 @@
-"""The three kinds of plots of a report: bars, lines over layers, and maps of layers and heads."""
+"""The kinds of plots: bars, lines, maps of layers and heads, a whole with its parts, a curve."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from segre.report.page.blocks import Cell, Figure, Table
+from segre.report.blocks import Cell, Figure, Table
 
 Number = float | int | None
 
@@ -85,7 +85,7 @@ def lines(
     title: str,
     alt: str,
     takeaway: str,
-    layers: Sequence[int],
+    layers: Sequence[float],
     series: Mapping[str, Sequence[Number]],
     *,
     y: str,
@@ -96,12 +96,15 @@ def lines(
     lowest: float = 0.0,
     first: str = "layer",
     height: int = 360,
+    log_x: bool = False,
+    span: tuple[float, float] | None = None,
+    mode: str = "lines+markers",
 ) -> Figure:
-    """One line for each series, over layers."""
+    """One line for each series, over layers or other numbers."""
     traces = tuple(
         {
             "type": "scatter",
-            "mode": "lines+markers",
+            "mode": mode,
             "name": name,
             "x": list(layers),
             "y": [value if not log or (value or 0) > lowest else None for value in values],
@@ -122,9 +125,12 @@ def lines(
     table = Table(f"{key}-numbers", title, (first, *series), rows, (True,) * (1 + len(series)))
     shown = [value for values in series.values() for value in values if (value or 0) > lowest]
     scale = ratio_axis(shown) if log else {}
+    whole = all(float(place).is_integer() for place in layers)
+    ticks = whole_ticks(len(layers)) if whole else {}
+    ticks = {"type": "log", **named_ticks(layers)} if log_x else ticks
     layout = {
-        "xaxis": {"title": {"text": first}, **whole_ticks(len(layers))},
-        "yaxis": {"title": {"text": y}, **scale},
+        "xaxis": {"title": {"text": first}, **ticks},
+        "yaxis": {"title": {"text": y}, **scale, **({} if span is None else {"range": list(span)})},
         "showlegend": len(series) > 1,
     }
     return Figure(key, title, alt, takeaway, traces, layout, table, height, note)
@@ -222,7 +228,147 @@ def ratio_axis(values: Sequence[Number]) -> dict[str, Any]:
     return {"type": "log", "exponentformat": "power", "dtick": 1 if span < 1e12 else 5}
 
 
+def named_ticks(values: Sequence[float]) -> dict[str, Any]:
+    """Ticks at these numbers, if they are few."""
+    few = list(values) if len(values) <= 10 else []
+    return {"tickvals": few, "ticktext": [f"{value:,}" for value in few]} if few else {}
+
+
 def whole_ticks(count: int) -> dict[str, Any]:
     """Ticks at whole numbers only, not too many."""
     apart = 1 if count <= 16 else -(-count // 9)
     return {"dtick": apart, "tick0": 0, "tickformat": "d", "tickangle": 0}
+
+
+def parts_of_a_whole(
+    key: str,
+    title: str,
+    alt: str,
+    takeaway: str,
+    whole: tuple[str, Mapping[str, int]],
+    part: tuple[str, Mapping[str, int]],
+    *,
+    unit: str,
+    note: str = "",
+) -> Figure:
+    """Two bars, each split up: a whole, and below it a part of that, enlarged to its width."""
+    rows: list[tuple[Cell, ...]] = []
+    traces = []
+    for place, (name, pieces) in enumerate((whole, part)):
+        total = sum(pieces.values())
+        for number, (piece, count) in enumerate(pieces.items()):
+            rows.append((name, piece, count, 100 * count / total))
+            colour = number if not place else number + len(whole[1])
+            traces.append(
+                {
+                    "type": "bar",
+                    "orientation": "h",
+                    "name": piece,
+                    "y": [name],
+                    "x": [100 * count / total],
+                    "customdata": [count],
+                    "marker": {"color": f"@{1 + colour % 8}"},
+                    "hovertemplate": f"{piece}: %{{customdata:,}} {unit} (%{{x:.3~g}} %)"
+                    "<extra></extra>",
+                }
+            )
+    table = Table(
+        f"{key}-numbers",
+        title,
+        ("of", "piece", unit, "share in %"),
+        tuple(rows),
+        (False, False, True, True),
+    )
+    layout = {
+        "barmode": "stack",
+        "margin": {"r": 28},
+        "xaxis": {"title": {"text": "share"}, "range": [0, 100.5], "ticksuffix": " %", "dtick": 25},
+        "yaxis": {"automargin": True, "ticklabelstandoff": 6, "autorange": "reversed"},
+        "bargap": 0.45,
+        "showlegend": True,
+    }
+    return Figure(key, title, alt, takeaway, tuple(traces), layout, table, 190, note)
+
+
+def closed_curve(
+    key: str,
+    title: str,
+    alt: str,
+    takeaway: str,
+    names: tuple[str, str],
+    points: Sequence[Sequence[float]],
+    start: str,
+    *,
+    note: str = "",
+) -> Figure:
+    """A closed curve in the plane, and where it starts."""
+    x, y = ([point[place] for point in points] for place in (0, 1))
+    line = {
+        "type": "scatter",
+        "mode": "lines",
+        "name": "weights with the same function",
+        "x": x,
+        "y": y,
+        "line": {"color": "@1", "width": 3},
+        "hoverinfo": "skip",
+    }
+    mark = {
+        "type": "scatter",
+        "mode": "markers",
+        "name": start,
+        "x": x[:1],
+        "y": y[:1],
+        "marker": {"color": "@2", "size": 11},
+        "hovertemplate": f"{start}<extra></extra>",
+    }
+    layout = {
+        "xaxis": {"title": {"text": names[0]}, "constrain": "domain"},
+        "yaxis": {"title": {"text": names[1]}, "scaleanchor": "x", "constrain": "domain"},
+        "showlegend": True,
+    }
+    rows = tuple((number, one, two) for number, (one, two) in enumerate(zip(x, y, strict=True)))
+    table = Table(f"{key}-numbers", title, ("step", *names), rows, (True, True, True))
+    return Figure(key, title, alt, takeaway, (line, mark), layout, table, 280, note)
+
+
+def parts(
+    key: str,
+    title: str,
+    alt: str,
+    takeaway: str,
+    names: Sequence[str],
+    pieces: Mapping[str, Sequence[float]],
+    *,
+    unit: str,
+    words: Sequence[str] = (),
+    rest: str = "",
+    note: str = "",
+) -> Figure:
+    """A bar for each name, made of pieces; `words` stand beside the bars, `rest` is grey."""
+    traces = tuple(
+        {
+            "type": "bar",
+            "orientation": "h",
+            "name": piece,
+            "y": list(names),
+            "x": list(values),
+            "marker": {"color": "@grid" if piece == rest else f"@{1 + number % 8}"},
+            "hovertemplate": f"%{{y}}, {piece}: %{{x:.4g}}<extra></extra>",
+            **({"text": list(words)} if words and number == len(pieces) - 1 else {}),
+        }
+        for number, (piece, values) in enumerate(pieces.items())
+    )
+    columns = ("", *pieces, *[""] * bool(words))
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (name, *(values[n] for values in pieces.values()), *words[n : n + 1])
+        for n, name in enumerate(names)
+    )
+    layout = {
+        "barmode": "stack",
+        "xaxis": {"title": {"text": unit}, "rangemode": "tozero"},
+        "yaxis": {"automargin": True, "ticklabelstandoff": 6, "autorange": "reversed", "dtick": 1},
+        "bargap": 0.3,
+        "showlegend": True,
+    }
+    table = Table(f"{key}-numbers", title, columns, rows)
+    return Figure(key, title, alt, takeaway, traces, layout, table, 130 + 30 * len(names), note)
