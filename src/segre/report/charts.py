@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from segre.report.blocks import Cell, Figure, Table
 
 Number = float | int | None
+_LOWEST = 1e-30  # smaller residuals are in the table only
 
 
 def bars(
@@ -15,36 +17,52 @@ def bars(
     title: str,
     alt: str,
     takeaway: str,
-    values: Mapping[str, Number],
+    names: Sequence[str],
+    pieces: Mapping[str, Sequence[Number]],
     *,
     unit: str,
+    words: Sequence[str] = (),
+    rest: str = "",
     numbers: Table | None = None,
     note: str = "",
 ) -> Figure:
-    """Horizontal bars, the first on top."""
-    names = list(values)
-    trace = {
-        "type": "bar",
-        "orientation": "h",
-        "y": names[::-1],
-        "x": [values[name] for name in names[::-1]],
-        "marker": {"color": "@1"},
-        "hovertemplate": "%{y}: %{x:,}<extra></extra>",
-    }
-    rows = tuple((name, value) for name, value in values.items())
-    table = numbers or Table(f"{key}-numbers", title, ("piece", unit), rows, (False, True))
+    """A horizontal bar for each name, the first on top, made of pieces.
+
+    `words` stand beside the bars; the piece called `rest` is grey.
+    """
+    traces = tuple(
+        {
+            "type": "bar",
+            "orientation": "h",
+            "name": piece,
+            "y": list(names),
+            "x": list(values),
+            "marker": {"color": "@grid" if piece == rest else f"@{1 + number % 8}"},
+            "hovertemplate": f"%{{y}}, {piece}: %{{x:,.4~g}}<extra></extra>",
+            **({"text": list(words)} if words and number == len(pieces) - 1 else {}),
+        }
+        for number, (piece, values) in enumerate(pieces.items())
+    )
+    rows = tuple(
+        (name, *(values[n] for values in pieces.values()), *words[n : n + 1])
+        for n, name in enumerate(names)
+    )
+    table = numbers or Table(f"{key}-numbers", title, ("", *pieces, *[""] * bool(words)), rows)
+    large = max((x or 0 for values in pieces.values() for x in values), default=0) > 1000
     layout = {
+        "barmode": "stack",
         "xaxis": {
             "title": {"text": unit},
             "rangemode": "tozero",
-            "tickformat": "~s",
             "nticks": 6,
+            "tickformat": "~s" if large else "",
         },
-        "yaxis": {"automargin": True, "ticklabelstandoff": 6, "dtick": 1},
-        "showlegend": False,
+        "yaxis": {"automargin": True, "ticklabelstandoff": 6, "autorange": "reversed", "dtick": 1},
+        "showlegend": len(pieces) > 1,
         "bargap": 0.35,
     }
-    return Figure(key, title, alt, takeaway, (trace,), layout, table, 90 + 30 * len(names), note)
+    height = 90 + 30 * len(names) + 40 * (len(pieces) > 1)
+    return Figure(key, title, alt, takeaway, traces, layout, table, height, note)
 
 
 def columns(
@@ -134,6 +152,40 @@ def lines(
         "showlegend": len(series) > 1,
     }
     return Figure(key, title, alt, takeaway, traces, layout, table, height, note)
+
+
+def residuals(
+    key: str,
+    title: str,
+    takeaway: str,
+    series: Mapping[str, Sequence[Number]],
+    *,
+    dashed: Sequence[str] = (),
+    dotted: Sequence[str] = (),
+    note: str = "",
+) -> Figure:
+    """Relative residuals after every layer, on a logarithmic scale; curves may end early."""
+    longest = max(map(len, series.values()))
+    alt = "The relative residual after every layer, on a logarithmic scale: "
+    alt += "; ".join(f"{name} ends at {_end(values)}" for name, values in series.items())
+    return lines(
+        key,
+        title,
+        f"{alt}.",
+        takeaway,
+        range(longest),
+        {name: [*own, *[None] * (longest - len(own))] for name, own in series.items()},
+        y="relative residual",
+        log=True,
+        dashed=dashed,
+        dotted=dotted,
+        lowest=_LOWEST,
+        note=note,
+    )
+
+
+def _end(values: Sequence[Number]) -> str:
+    return "no number" if values[-1] is None else f"{values[-1]:.2g}"
 
 
 def by_head(
@@ -253,41 +305,19 @@ def parts_of_a_whole(
 ) -> Figure:
     """Two bars, each split up: a whole, and below it a part of that, enlarged to its width."""
     rows: list[tuple[Cell, ...]] = []
-    traces = []
+    shares: dict[str, list[Number]] = {}
     for place, (name, pieces) in enumerate((whole, part)):
         total = sum(pieces.values())
-        for number, (piece, count) in enumerate(pieces.items()):
+        for piece, count in pieces.items():
             rows.append((name, piece, count, 100 * count / total))
-            colour = number if not place else number + len(whole[1])
-            traces.append(
-                {
-                    "type": "bar",
-                    "orientation": "h",
-                    "name": piece,
-                    "y": [name],
-                    "x": [100 * count / total],
-                    "customdata": [count],
-                    "marker": {"color": f"@{1 + colour % 8}"},
-                    "hovertemplate": f"{piece}: %{{customdata:,}} {unit} (%{{x:.3~g}} %)"
-                    "<extra></extra>",
-                }
-            )
-    table = Table(
-        f"{key}-numbers",
-        title,
-        ("of", "piece", unit, "share in %"),
-        tuple(rows),
-        (False, False, True, True),
-    )
-    layout = {
-        "barmode": "stack",
-        "margin": {"r": 28},
-        "xaxis": {"title": {"text": "share"}, "range": [0, 100.5], "ticksuffix": " %", "dtick": 25},
-        "yaxis": {"automargin": True, "ticklabelstandoff": 6, "autorange": "reversed"},
-        "bargap": 0.45,
-        "showlegend": True,
-    }
-    return Figure(key, title, alt, takeaway, tuple(traces), layout, table, 190, note)
+            shares.setdefault(piece, [None, None])[place] = 100 * count / total
+    table = Table(f"{key}-numbers", title, ("of", "piece", unit, "share in %"), tuple(rows))
+    names = (whole[0], part[0])
+    words = (key, title, alt, takeaway)
+    figure = bars(*words, names, shares, unit="share", numbers=table, note=note)
+    axis = {"title": {"text": "share"}, "range": [0, 100.5], "ticksuffix": " %", "dtick": 25}
+    layout = {**figure.layout, "margin": {"r": 28}, "xaxis": axis, "bargap": 0.45}
+    return replace(figure, layout=layout, height=190)
 
 
 def closed_curve(
@@ -329,46 +359,3 @@ def closed_curve(
     rows = tuple((number, one, two) for number, (one, two) in enumerate(zip(x, y, strict=True)))
     table = Table(f"{key}-numbers", title, ("step", *names), rows, (True, True, True))
     return Figure(key, title, alt, takeaway, (line, mark), layout, table, 280, note)
-
-
-def parts(
-    key: str,
-    title: str,
-    alt: str,
-    takeaway: str,
-    names: Sequence[str],
-    pieces: Mapping[str, Sequence[float]],
-    *,
-    unit: str,
-    words: Sequence[str] = (),
-    rest: str = "",
-    note: str = "",
-) -> Figure:
-    """A bar for each name, made of pieces; `words` stand beside the bars, `rest` is grey."""
-    traces = tuple(
-        {
-            "type": "bar",
-            "orientation": "h",
-            "name": piece,
-            "y": list(names),
-            "x": list(values),
-            "marker": {"color": "@grid" if piece == rest else f"@{1 + number % 8}"},
-            "hovertemplate": f"%{{y}}, {piece}: %{{x:.4g}}<extra></extra>",
-            **({"text": list(words)} if words and number == len(pieces) - 1 else {}),
-        }
-        for number, (piece, values) in enumerate(pieces.items())
-    )
-    columns = ("", *pieces, *[""] * bool(words))
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (name, *(values[n] for values in pieces.values()), *words[n : n + 1])
-        for n, name in enumerate(names)
-    )
-    layout = {
-        "barmode": "stack",
-        "xaxis": {"title": {"text": unit}, "rangemode": "tozero"},
-        "yaxis": {"automargin": True, "ticklabelstandoff": 6, "autorange": "reversed", "dtick": 1},
-        "bargap": 0.3,
-        "showlegend": True,
-    }
-    table = Table(f"{key}-numbers", title, columns, rows)
-    return Figure(key, title, alt, takeaway, traces, layout, table, 130 + 30 * len(names), note)

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from segre.analysis.part import percent
 from segre.collapse.commands import Depth, Paths
 from segre.collapse.curves import Curve, Curves
 from segre.collapse.mechanisms import MechanismStudy
 from segre.collapse.study import Study, medians
 from segre.fields.interface import Array
-from segre.report.blocks import Figure
-from segre.report.charts import Number, by_head, columns, lines
+from segre.report.blocks import Figure, Table
+from segre.report.charts import Number, by_head, columns, lines, residuals
 from segre.report.collapse import table_of_paths
 from segre.report.views import drawn
-
-_LOWEST = 1e-30  # what lies below is in the numbers
-_OVER = "The relative residual after every layer, on a logarithmic scale."
 
 
 @drawn.register
@@ -49,21 +47,14 @@ def _curves(found: Curves) -> Figure:
     bare = [curve.variant.words for curve in found.curves if not curve.variant.norm]
     model = found.model
     floored = any(curve.floored is not None for curve in found.curves)
-    figure = lines(
+    figure = residuals(
         "depth",
         f"{model['model']}, {model['weights']} weights",
-        _OVER,
         "",
-        range(found.layers + 1),
         {**series, **left_out},
-        y="relative residual",
-        log=True,
         dashed=bare,
         dotted=list(left_out),
-        lowest=_LOWEST,
-        mode="lines",
         note=f"Below {found.floor:.1e}: the first input, beyond single precision." * floored,
-        height=420,
     )
     bands = tuple(_band(curve, number) for number, curve in enumerate(found.curves))
     return replace(figure, traces=(*figure.traces, *bands))
@@ -159,37 +150,62 @@ def _mechanisms(found: MechanismStudy) -> Iterator[Figure]:
 @drawn.register
 def plots_of_paths(found: Paths) -> Iterator[Figure]:
     """Shares of the output by length and of biases, numbers of paths, and a map of heads."""
-    sums = found.sums
-    lengths = [length for length, count in enumerate(sums.counts) if count]
-    shares = sums.shares.reshape(len(sums.shares), -1).mean(axis=1)
-    total = sum(sums.counts)
+    shares = [float(np.mean(share)) for share in found.sums.shares]
+    through = [own.reshape(len(own), -1).mean(axis=1).tolist() for own in found.heads.shares]
+    bias = float(np.mean(found.sums.bias_share))
+    yield by_length(shares, found.sums.counts, bias, table_of_paths(found))
+    yield through_heads(through)
+
+
+def by_length(
+    shares: Sequence[float], counts: Sequence[int], bias: float, numbers: Table, takeaway: str = ""
+) -> Figure:
+    """Shares of the output by the length of paths and of biases, beside shares of all paths."""
+    lengths = [length for length, count in enumerate(counts) if count]
     names = [*map(str, lengths), "biases"]
-    bias = float(np.mean(sums.bias_share))
+    values = [*(shares[length] for length in lengths), bias]
+    total = sum(counts)
     figure = columns(
         "paths-by-length",
-        f"Paths of {found.name}, by length",
-        "Bars: the share of the output by the length of paths; a line: the share of all paths.",
-        "",
-        ("length of paths", names),
-        ("share of the output", [*(float(shares[length]) for length in lengths), bias]),
-        numbers=table_of_paths(found),
+        "Shares of the output, by length of paths",
+        "Shares of the output by the length of paths: "
+        + ", ".join(f"{name} {_percent(x)}" for name, x in zip(names, values, strict=True))
+        + ".",
+        takeaway,
+        ("length", names),
+        ("share of the output", values),
+        numbers=numbers,
+        note="Shares add up to one. A share below zero, or above one, means that terms cancel each "
+        "other. Length 0 is what goes past all heads, through skips, MLPs and norms; biases are "
+        "carried by no path. The line is the share of all paths that have this length.",
     )
     line = {
         "type": "scatter",
         "mode": "lines+markers",
         "name": "share of all paths",
         "x": names[:-1],
-        "y": [sums.counts[length] / total for length in lengths],
+        "y": [counts[length] / total for length in lengths],
         "line": {"color": "@2"},
     }
-    bars = {**figure.traces[0], "name": "share of the output"}
-    yield replace(figure, traces=(bars, line), layout={**figure.layout, "showlegend": True})
-    grid = [own.reshape(len(own), -1).mean(axis=1).tolist() for own in found.heads.shares]
-    yield by_head(
+    own = {**figure.traces[0], "name": "share of the output"}
+    return replace(figure, traces=(own, line), layout={**figure.layout, "showlegend": True})
+
+
+def through_heads(through: Sequence[Sequence[float]], takeaway: str = "", said: str = "") -> Figure:
+    """The share of the output of all paths through each head."""
+    flat = [value for row in through for value in row]
+    return by_head(
         "paths-through-heads",
-        "Share of the output of all paths through a head",
-        "A map of layers and heads.",
-        "",
-        grid,
+        "Share of the output through each head",
+        "Shares of the output of all paths through a head, "
+        f"from {_percent(min(flat))} to {_percent(max(flat))}.",
+        takeaway,
+        through,
         what="share",
+        note="A cell is the share of all paths that go through that head. In each layer, the "
+        f"shares of its heads, of the paths past it and of the biases add up to one.{said}",
     )
+
+
+def _percent(value: float) -> str:
+    return "not known" if value != value else percent(value, 1, 1)

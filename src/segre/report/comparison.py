@@ -19,7 +19,7 @@ from segre.report.blocks import (
     Tile,
     Title,
 )
-from segre.report.charts import lines, parts
+from segre.report.charts import bars, lines
 from segre.report.dimensions import known_by, trusted, value_in_words, weakest
 from segre.report.views import paged, tabled, view
 from segre.values import counted
@@ -214,7 +214,7 @@ def _dimensions(found: Comparison) -> Figure:
     whole = [one.finding.parameters for one in found.designs]
     shares = [100 * few / all_of_them for few, all_of_them in zip(known, whole, strict=True)]
     least = min(range(len(shares)), key=lambda n: shares[n])
-    return parts(
+    return bars(
         "dimensions",
         "Functional dimension as a share of the parameters",
         "A bar for each design: the share of its parameters that the function depends on.",

@@ -126,7 +126,7 @@ def of_findings(several: Findings) -> Iterator[Block]:
 @drawn.register
 def plot_of_findings(several: Findings) -> Iterator[Figure]:
     """The share of redundant parameters of each architecture, by piece."""
-    from segre.report.charts import parts
+    from segre.report.charts import bars
 
     shares = {
         group: [
@@ -137,7 +137,7 @@ def plot_of_findings(several: Findings) -> Iterator[Figure]:
     }
     totals = [sum(each) for each in zip(*shares.values(), strict=True)]
     most = max(range(len(totals)), key=lambda n: totals[n])
-    yield parts(
+    yield bars(
         "redundant",
         "Redundant parameters, by piece",
         "A bar for each architecture: redundant parameters as a share of all, by piece.",

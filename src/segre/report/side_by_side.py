@@ -26,7 +26,7 @@ from segre.report.blocks import (
     Tile,
     Title,
 )
-from segre.report.charts import Number, lines
+from segre.report.charts import Number, residuals
 from segre.report.collapse import power
 from segre.report.comparison import explained, letter, rows
 from segre.report.diff import facts_block, facts_of, pieces_of, tiles_of
@@ -36,7 +36,6 @@ from segre.report.inspection_page import heads_block
 from segre.report.views import paged, tabled, view
 
 Line = tuple[str, str, str]
-_LOWEST = 1e-30  # what lies below is in the table
 _SHOWN = ("full", "attention")  # curves of each
 RESIDUALS = "Residual after the last layer"
 
@@ -236,19 +235,12 @@ def _depth(found: SideBySide) -> Iterator[Block]:
                 values = [None if log is None or log < -300 else 10.0**log for log in logs]
                 words = variant(curve["variant"]).words
                 every[f"{letter(number)}: {words}"] = values
-    longest = max(map(len, every.values()))
-    series = {name: [*values, *[None] * (longest - len(values))] for name, values in every.items()}
-    yield lines(
+    yield residuals(
         "depth",
         "How different tokens are, by layer",
-        "The relative residual after every layer, for both models and for their attention alone.",
         _last(every),
-        range(longest),
-        series,
-        y="relative residual",
-        log=True,
-        dashed=[name for name in series if name.startswith("B")],
-        lowest=_LOWEST,
+        every,
+        dashed=[name for name in every if name.startswith("B")],
         note="1 means that tokens have nothing in common, 0 that all of them are the same. "
         "Attention only is the model without skips and MLPs.",
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from segre.finding import proved
-from segre.report.blocks import Block, Facts, Say, Table, Title
+from segre.finding import Status, proved
+from segre.report.blocks import Block, Facts, Say, Table, Tile, Title, elsewhere
 from segre.report.views import tabled, view
 from segre.sweep.builtin import Builtin
 from segre.sweep.export import table
@@ -63,6 +63,11 @@ def of_standing(found: Standing) -> Iterator[Block]:
     }
     told = tuple((name, "", words) for name, words in lines.items() if words is not None)
     yield Facts(told, values=False)
+    computed = found.statuses.get("proved", 0)
+    first = [Tile("counterexamples", f"{refuted:,}", "exact")] * (found.claim is not None)
+    status: Status = "proved by computation" if computed else "not run"
+    proved_ = Tile("dimensions proved", f"{computed:,}", status)
+    yield elsewhere(Facts((*first, Tile("done", f"{found.done:,}{planned}", "exact"), proved_)))
     if found.undecided:
         number = found.verdicts["undecided"]
         yield Say(f"undecided, {min(number, len(found.undecided)):,} of {number:,}:", wrap=False)

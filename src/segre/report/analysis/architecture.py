@@ -43,7 +43,8 @@ def of_choices(part: Part) -> Iterator[Block]:
         f"Bars: {len(pieces)} pieces; the largest is {largest} with {pieces[largest]:,} of "
         f"{total:,} parameters.",
         part.takeaways["parameters-by-piece"],
-        pieces,
+        list(pieces),
+        {"parameters": list(pieces.values())},
         unit="parameters",
         numbers=Table(
             "parameters-by-piece-numbers",
