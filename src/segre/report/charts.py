@@ -28,8 +28,9 @@ def bars(
 ) -> Figure:
     """A horizontal bar for each name, the first on top, made of pieces.
 
-    `words` stand beside the bars; the piece called `rest` is grey.
+    In pictures, `words` stand beside the bars; the piece called `rest` is grey.
     """
+    beside = {"text": list(words), "textposition": "none"} if words else {}
     traces = tuple(
         {
             "type": "bar",
@@ -39,7 +40,7 @@ def bars(
             "x": list(values),
             "marker": {"color": "@grid" if piece == rest else f"@{1 + number % 8}"},
             "hovertemplate": f"%{{y}}, {piece}: %{{x:,.4~g}}<extra></extra>",
-            **({"text": list(words)} if words and number == len(pieces) - 1 else {}),
+            **(beside if number == len(pieces) - 1 else {}),
         }
         for number, (piece, values) in enumerate(pieces.items())
     )

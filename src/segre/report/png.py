@@ -141,7 +141,7 @@ class _Bars:
         self.ends: dict[Any, float] = {}
 
     def draw(self, ax: Any, trace: Mapping[str, Any], place: int) -> None:
-        """Draw one trace; numbers that it names stand in its bars."""
+        """Draw one trace, with its words beside the bars."""
         across = trace.get("orientation") == "h"
         names, sizes = (trace["y"], trace["x"]) if across else (trace["x"], trace["y"])
         values = [0.0 if size is None else float(size) for size in sizes]

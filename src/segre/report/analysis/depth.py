@@ -135,7 +135,7 @@ def _without(curve: Mapping[str, Any], names: Mapping[str, str]) -> str:
 
 
 def _values(logs: list[Number]) -> list[Number]:
-    """Numbers by their logarithms, as far down as floats go."""
+    """Numbers from their decimal logarithms; None where floats end."""
     return [None if log is None or log < -300 else 10.0**log for log in logs]
 
 
@@ -164,7 +164,7 @@ def _of_stack(part: Part) -> Iterator[Block]:
 
 
 def _medians(rows: list[list[float]]) -> list[Number]:
-    """Over inputs, by layer; what is not finite is left out."""
+    """Medians over inputs, by layer; None where they are not finite."""
     return [float(x) if isfinite(x) else None for x in medians(np.array(rows, float))]
 
 

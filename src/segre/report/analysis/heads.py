@@ -43,7 +43,7 @@ def blocks(part: Part) -> Iterator[Block]:
 
 
 def _of(layers: list[dict[str, Any]], name: str, key: str) -> Array:
-    """A number of every head; not a number where there is none."""
+    """One quantity of every head; NaN where it is not known."""
     rows = [[head[key] for head in layer[name]] for layer in layers]
     return np.array([[np.nan if value is None else value for value in row] for row in rows])
 

@@ -123,7 +123,7 @@ class _Words:
         self.used: set[str] = set()
 
     def begin(self) -> str:
-        """A section begins, in which every word is marked once more."""
+        """Start a section, in which every word is marked again."""
         self.here = set()
         return ""
 
@@ -194,7 +194,7 @@ def _figures(page: Page) -> list[Figure]:
 
 
 def _traces(figures: list[Figure]) -> set[str]:
-    """The types of traces, as they are drawn: a trace that names none is a scatter."""
+    """The types of all traces; the default is scatter."""
     return {str(trace.get("type", "scatter")) for figure in figures for trace in figure.traces}
 
 
@@ -207,7 +207,7 @@ def _template() -> Template:
 
 
 def environment() -> Environment:
-    """What reads templates: everything is escaped, and values look as they should."""
+    """The environment of templates: everything is escaped, and filters format values."""
     found = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -230,7 +230,7 @@ def environment() -> Environment:
 
 
 def _breakable(text: str) -> Markup:
-    """A spec, a path or a name that may go on in the next line, at its joints."""
+    """A spec, path or name with places for line breaks: after slashes, commas and dots."""
     pieces = re.split(r"(?<=[/,_])|(?<=\.)(?=[^\W\d])", text)
     return Markup("<wbr>").join(escape(piece) for piece in pieces if piece)
 
@@ -266,7 +266,7 @@ def _formed(cell: Cell, table: Table, column: int) -> Markup:
 
 
 def _saved(download: Download) -> Iterator[str]:
-    """Of a document to save: the file's name, its size, its kind, and what the page keeps of it."""
+    """The file name, size and kind of a document to save, and its data in the page."""
     is_text = isinstance(download.document, str) and not download.name.endswith(".json")
     text = download.document if is_text else strict_json(download.document)
     yield re.sub(r"[^\w.-]+", "-", download.name).lstrip(".-") or "document"
