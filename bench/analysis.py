@@ -36,12 +36,12 @@ def report_of(target: str) -> dict[str, Any]:
     """A report, made in this process, from the first import on."""
     began = perf_counter()
     from segre.analysis.run import analyze
-    from segre.report.analysis.page import write_report
+    from segre.report.page.render import write_answer
 
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "report.html"
         found = analyze(target, inputs=INPUTS, length=LENGTH)
-        write_report(found, file)
+        write_answer(found, file)
         size = file.stat().st_size / 1e6
     slowest = max(found.parts, key=lambda part: part.seconds)
     return {

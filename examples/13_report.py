@@ -24,7 +24,7 @@ from tempfile import TemporaryDirectory
 from textwrap import fill
 
 import segre
-from segre.report.analysis.page import write_report
+from segre.report.page.render import write_answer
 
 model = Path(__file__).parent / "tiny-llama"
 found = segre.analyze(model, only=["what", "heads", "paths", "weights"])
@@ -35,5 +35,5 @@ paths = found["paths"].data
 print(f"the sum over all paths equals the output to {paths['identity']:.0e}")
 with TemporaryDirectory() as folder:
     report = Path(folder) / "report.html"
-    write_report(found, report)
+    write_answer(found, report)
     print(f"the report is one file of {report.stat().st_size / 1e6:.0f} MB")

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 from blocks import ROOT
 from segre.explore.page import static_page
-from segre.report.outcome_plots import plot_outcome
+from segre.report.png import plot
 from segre.report.scoreboard import markdown, table_cell
 from segre.reproduce.scoreboard import Scoreboard, read_all
 
@@ -37,7 +37,7 @@ def reproductions() -> dict[str, str | bytes]:
     with TemporaryDirectory() as folder:
         for one in stored().outcomes:
             picture = Path(folder) / f"{one.experiment}.svg"
-            plot_outcome(one, picture)
+            plot(one, picture)
             out[f"results/{picture.name}"] = picture.read_bytes()
     return out
 

@@ -18,8 +18,7 @@ from matplotlib.figure import Figure
 import segre
 from segre.analysis.diff import Diff
 from segre.checkpoint.demo import demo
-from segre.report.diff import part_in_words
-from segre.report.diff_page import grid_of
+from segre.report.diff import grid_of, part_in_words
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 SCHEMES = {  # paper, ink, colours from equal to far apart

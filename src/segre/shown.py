@@ -59,4 +59,4 @@ class Tabular(Shown):
 
     def to_pandas(self) -> Any:
         """Its table as a DataFrame; numbers are not rounded."""
-        return import_module("segre.report.cards").frame_of(self)
+        return import_module("segre.report.frame").frame_of(self)

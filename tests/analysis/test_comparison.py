@@ -12,7 +12,8 @@ import segre
 from segre.cli.app import app
 from segre.errors import SegreError
 from segre.report.comparison import rows
-from segre.report.comparison_page import plot_comparison, write_comparison
+from segre.report.page.render import write_answer
+from segre.report.png import plot
 from segre.sequence.cost import cost
 from support.architectures import random_stacks, random_transformers
 
@@ -60,10 +61,10 @@ def test_every_format_says_the_same(found) -> None:
 
 
 def test_a_page_and_a_picture(found, tmp_path: Path) -> None:
-    write_comparison(found, tmp_path / "page.html")
+    write_answer(found, tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     assert all(spec in page for spec in SPECS)
-    plot_comparison(found, tmp_path / "page.png")
+    plot(found, tmp_path / "page.png")
     assert (tmp_path / "page.png").stat().st_size > 10_000
     assert "3" in found._repr_html_()
     assert list(found.to_pandas()["parameters"]) == [one.parameters for one in found.found]

@@ -17,7 +17,8 @@ from segre.checkpoint.inputs import read_text
 from segre.cli.app import app
 from segre.collapse.models import load
 from segre.errors import SegreError
-from segre.report.diff_page import plot_diff, write_diff
+from segre.report.page.render import write_answer
+from segre.report.png import plot as draw
 from support.checkpoints import padded, rewritten, save_tokenizer
 from support.terminal import run
 from support.zoo import NAMES, save_tiny, tiny
@@ -125,7 +126,7 @@ def test_forms_of_files_do_not_matter(tmp_path: Path) -> None:
     one = save_tiny("llama", tmp_path / "one")
     same = segre.diff(one, one)
     assert same.value == 0
-    plot_diff(same, tmp_path / "same.png")  # warnings are errors
+    draw(same, tmp_path / "same.png")  # warnings are errors
     tiny("llama").bfloat16().save_pretrained(tmp_path / "half", max_shard_size="20KB")
     half = segre.diff(one, tmp_path / "half")
     assert 0 < half.value < 2**-8
@@ -197,8 +198,8 @@ def test_every_format_says_the_same(tmp_path: Path) -> None:
         app, ["diff", str(one), str(two), "-o", str(page), "--plot", str(plot)]
     )
     assert "rank at most 2 (W_V, W_up)" in " ".join(done.stdout.split())
-    write_diff(found, tmp_path / "again.html")
-    plot_diff(found, tmp_path / "again.png")
+    write_answer(found, tmp_path / "again.html")
+    draw(found, tmp_path / "again.png")
     assert all((tmp_path / name).stat().st_size > 10_000 for name in ("page.html", "plot.png"))
     assert "Relative distance by layer and piece" in page.read_text()
     assert "low rank" in found._repr_html_()

@@ -13,8 +13,8 @@ from segre.analysis.run import Analysis
 from segre.analysis.weights import nearly_special_layers, special_layers
 from segre.checkpoint.info import Product, Units, _special_heads, _special_units
 from segre.models import PRESETS
-from segre.report.analysis.page import page_of
-from segre.report.page.blocks import Table
+from segre.report.blocks import Table
+from segre.report.views import page_of
 from segre.theorems import apply
 from support.architectures import NOT_COUNTED, random_stacks
 

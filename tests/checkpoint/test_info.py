@@ -22,8 +22,8 @@ from segre.checkpoint.model import Model, saving
 from segre.checkpoint.move import moved_parts
 from segre.errors import CheckpointError, SegreError
 from segre.geometry.dimension import dimension
-from segre.report.checkpoint_plots import plot_info
-from segre.report.checkpoints import print_info
+from segre.report.png import plot
+from segre.report.text import print_text
 from support.zoo import NAMES, SIZES, TWO, randomised, save_tiny, tiny
 
 Parts = Callable[[Model], Iterator[tuple[str, Tensors]]]
@@ -313,7 +313,7 @@ def test_a_head_that_writes_nothing(zoo: dict[str, Path], tmp_path: Path) -> Non
     head = info.layers[1].ov[0]
     assert (head.rank, head.condition, head.norm, head.stable_rank) == (0, None, 0.0, 0.0)
     json.dumps(info.document(), allow_nan=False)
-    plot_info(info, tmp_path / "plot.png")
+    plot(info, tmp_path / "plot.png")
 
 
 # --- rounding ---------------------------------------------------------------------------------
@@ -370,7 +370,7 @@ def test_what_is_not_counted_is_said(tmp_path: Path) -> None:
     info = measured(tmp_path / "model")
     assert info.redundancy is None
     assert "the formulas need d > 2" in info.document()["redundancy"]["reason"]
-    print_info(info)
+    print_text(info)
 
 
 def test_shards_and_types_are_counted(tmp_path: Path) -> None:
@@ -418,7 +418,7 @@ def test_the_text_fits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    print_info(deep(measured(zoo[name])))
+    print_text(deep(measured(zoo[name])))
     spec, *lines = capsys.readouterr().out.splitlines()
     assert spec.startswith("transformer/")
     assert len(lines) < 60
@@ -432,7 +432,7 @@ def test_the_text_fits(
 def test_the_text_names_special_points(
     zoo: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    print_info(measured(planted(zoo["gpt2"], tmp_path / "planted", dead_unit)))
+    print_text(measured(planted(zoo["gpt2"], tmp_path / "planted", dead_unit)))
     out = capsys.readouterr().out
     assert "layer 2: MLP units 4 have zero output" in out
     assert out.count("*") == 2  # at the layer, and where it is explained
@@ -440,7 +440,7 @@ def test_the_text_names_special_points(
 
 @pytest.mark.parametrize("name", ["llama", "qwen3-tied", "bert"])
 def test_the_picture_shows_every_head(zoo: dict[str, Path], tmp_path: Path, name: str) -> None:
-    plot_info(deep(measured(zoo[name])), tmp_path / "plot.png")
+    plot(deep(measured(zoo[name])), tmp_path / "plot.png")
     pixels = matplotlib.image.imread(tmp_path / "plot.png")
     assert min(pixels.shape[:2]) > 600
     colours = np.unique((255 * pixels).astype(np.uint8).view(np.uint32))
@@ -449,20 +449,20 @@ def test_the_picture_shows_every_head(zoo: dict[str, Path], tmp_path: Path, name
 
 @pytest.mark.parametrize("ending", ["svg", "pdf"])
 def test_pictures_have_other_formats(zoo: dict[str, Path], tmp_path: Path, ending: str) -> None:
-    plot_info(measured(zoo["gpt2"]), tmp_path / f"plot.{ending}")
+    plot(measured(zoo["gpt2"]), tmp_path / f"plot.{ending}")
     assert (tmp_path / f"plot.{ending}").stat().st_size > 10_000
 
 
 def test_an_unknown_format_is_refused(zoo: dict[str, Path], tmp_path: Path) -> None:
     with pytest.raises(SegreError, match="unknown file format"):
-        plot_info(measured(zoo["gpt2"]), tmp_path / "plot.txt")
+        plot(measured(zoo["gpt2"]), tmp_path / "plot.txt")
 
 
 def test_a_picture_of_one_head(tmp_path: Path) -> None:
     sizes = {"num_hidden_layers": 1, "num_attention_heads": 1, "num_key_value_heads": 1}
     config = transformers.LlamaConfig(**{**TWO, **sizes})
     randomised(config, "LlamaForCausalLM", 0).save_pretrained(tmp_path / "model")
-    plot_info(measured(tmp_path / "model"), tmp_path / "plot.png")
+    plot(measured(tmp_path / "model"), tmp_path / "plot.png")
 
 
 # --- a real one -------------------------------------------------------------------------------

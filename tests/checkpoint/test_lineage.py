@@ -30,7 +30,7 @@ from segre.checkpoint.lineage import Relation
 from segre.checkpoint.model import Model
 from segre.checkpoint.noise import structure
 from segre.errors import SegreError
-from segre.report.lineage_plots import plot_lineage
+from segre.report.png import plot
 from support.terminal import run
 
 FAMILIES = ("gpt2", "llama")
@@ -217,7 +217,7 @@ def test_several_models_have_a_tree(
 
 def test_a_tree_without_height_is_drawn(tmp_path: Path, bases: dict[str, Checkpoint]) -> None:
     base = bases["llama"]
-    plot_lineage(segre.checkpoints.lineage(base, base, moved(base)), tmp_path / "flat.png")
+    plot(segre.checkpoints.lineage(base, base, moved(base)), tmp_path / "flat.png")
     assert (tmp_path / "flat.png").stat().st_size > 10_000
 
 

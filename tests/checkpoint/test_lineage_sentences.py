@@ -23,8 +23,8 @@ from segre.checkpoint.lineage import (
     _strangers,
 )
 from segre.checkpoint.noise import Change
-from segre.report.cards.lineage import table_of_pairs
-from segre.report.lineage import print_lineage, print_relation
+from segre.report.lineage import table_of_pairs
+from segre.report.text import print_text
 
 TYPES = {"F32": 2.0**-24, "F16": 2.0**-11, "BF16": 2.0**-8}
 SIZE = r"(after a change of basis, )?(matrices|only embedding tables) differ by (\S+)%"
@@ -231,7 +231,7 @@ def test_a_pair_is_printed_with_its_numbers(
         rng = rng_of(seed)
         found = drawn_pair(rng, "a", "b")
         verdicts.add(found.verdict)
-        print_relation(found)
+        print_text(found)
         said, reason, *rest = capsys.readouterr().out.splitlines()
         assert said.partition(":")[0] == found.verdict
         assert ("both from a common origin" in said) == (found.verdict == "fine-tuned")
@@ -311,7 +311,7 @@ def test_several_are_printed_with_their_numbers(
     monkeypatch.setenv("COLUMNS", "10000")
     for seed in range(200):
         found = drawn_lineage(seed)
-        print_lineage(found)
+        print_text(found)
         lines = capsys.readouterr().out.splitlines()
         kinds = "|".join(get_args(Kind))
         for line, pair in zip(lines[1:], found, strict=False):

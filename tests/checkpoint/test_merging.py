@@ -18,7 +18,7 @@ from segre.checkpoint.outputs import outputs, random_tokens
 from segre.checkpoint.untied import untied
 from segre.checkpoints import align, barrier, merge, move, same
 from segre.errors import SegreError
-from segre.report.merging import plot_barriers
+from segre.report.png import plot
 from segre.transformer.forward import Tokens
 from support.checkpoints import apart, rewritten, stored
 from support.zoo import save_tiny
@@ -63,7 +63,7 @@ def test_a_moved_fine_tune_merges_as_if_it_had_not_moved(tuned: Path, tmp_path: 
         assert line.middle < plain.middle + 0.02
         assert line.losses[-1] == pytest.approx(ends[1], abs=1e-4)  # the same function as b
     assert found.value == found.lines[-1].barrier
-    plot_barriers(found, tmp_path / "line.png")
+    plot(found, tmp_path / "line.png")
     assert (tmp_path / "line.png").stat().st_size > 5000
 
     # what is written is the middle of the line

@@ -20,7 +20,7 @@ from segre.analysis.part import Part
 from segre.cli import dimensions, output
 from segre.finding import Documented, Finding, Findings, Result, Status
 from segre.json_data import strict_json
-from segre.report import text
+from segre.report import views
 from segre.reproduce.experiment import perform
 from segre.reproduce.registry import experiment
 from segre.sweep.builtin import Builtin
@@ -147,17 +147,17 @@ def test_an_answer_to_a_question_says_how_it_is_known(zoo: list[Any]) -> None:
 
 def test_every_renderer_has_its_place() -> None:
     """Its type's module leads to it, and no module leads nowhere."""
-    for home in set(text.HOMES.values()):
+    for home in set(views.HOMES.values()):
         import_module(f"segre.report.{home}")
-    types = {one: by for one, by in text.printed.registry.items() if one is not object}
+    types = {one: by for one, by in views.view.registry.items() if one is not object}
     for one, by in types.items():
-        assert by.__module__ == f"segre.report.{text.HOMES[one.__module__]}", one
+        assert by.__module__ == f"segre.report.{views.HOMES[one.__module__]}", one
         assert callable(one.document)
-    assert {one.__module__ for one in types} == set(text.HOMES)
+    assert {one.__module__ for one in types} == set(views.HOMES)
 
 
 def test_what_nobody_prints_is_refused() -> None:
-    with pytest.raises(TypeError, match="no renderer prints a dict"):
+    with pytest.raises(TypeError, match="nothing says what a dict consists of"):
         output.emit({})  # type: ignore[arg-type]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from segre.report.page.blocks import Figure
+from segre.report.blocks import Figure
 from support.browser import Opened, opened
 from support.sample_pages import HOSTILE, SPEC, everything
 

@@ -24,10 +24,9 @@ from segre.fields.real import Real
 from segre.finding import OWN, Finding
 from segre.geometry.real_point import RealPoint
 from segre.network import jacobian
-from segre.report.analysis.page import page_of
-from segre.report.cards import html_of, table_of
-from segre.report.comparison_page import page_of as page_of_comparison
+from segre.report.cards import html_of
 from segre.report.page.render import render
+from segre.report.views import page_of, table_of
 from segre.sweep.run import run
 from segre.sweep.status import standing
 from segre.sweep.store import Store
@@ -140,7 +139,7 @@ def of_several(*specs: Architecture | str) -> Iterator[tuple[str, str]]:
     found = segre.compare(*specs)
     yield "compare", str(found)
     yield "its card", text(html_of(found))
-    yield "its page", text(render(page_of_comparison(found)))
+    yield "its page", text(render(page_of(found)))
     if found.findings.found[0].redundancy is not None:
         yield "dim --compare", str(found.findings)
         yield "its card", text(html_of(found.findings))
@@ -190,7 +189,7 @@ def test_each_design_of_a_comparison_has_its_own_label() -> None:
     found = segre.compare("softmax/d=3,3/a=1/t=2", "softmax/d=99,99/a=2/t=3", "gpt2")
     expected = ["proved by computation", "proved by theorem A", "proved by theorem D2"]
     assert [row[6] for row in table_of(found).rows] == expected
-    page = page_of_comparison(found)
+    page = page_of(found)
     assert [tile.status for tile in page.tiles] == [COMPUTED, *["proved by theorem"] * 2]
     assert page.sections[0].status == "proved by theorem"
     assert [one["proved_by"] for one in found.document()["designs"]] == [
@@ -303,7 +302,7 @@ def test_what_random_points_say_is_never_called_proved(label: str, tmp_path: Pat
     assert tiles["Redundant parameters"].value == str(found.redundant)
     beside = segre.compare(spec, "softmax/d=3,3/a=1/t=2")
     assert [row[6] for row in table_of(beside).rows] == [found.proof(), COMPUTED]
-    assert [tile.status for tile in page_of_comparison(beside).tiles] == [label, COMPUTED]
+    assert [tile.status for tile in page_of(beside).tiles] == [label, COMPUTED]
     line = next(one for one in str(beside).splitlines() if one.startswith("proved by"))
     assert line.split()[2] == "-"
     made = segre.certify(spec)

@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from segre.errors import SegreError
-from segre.report.page.blocks import Page, Section, Table
+from segre.report.blocks import Page, Section, Table
 from segre.report.page.cells import raw, shown, size, slug
 from segre.report.page.embed import embedded, policy
 from segre.report.page.render import render, write_page

@@ -10,9 +10,10 @@ from playwright.sync_api import Browser
 
 import segre
 from segre.analysis.run import analyze
-from segre.report.analysis.page import page_of, write_report
-from segre.report.page.blocks import Figure, Table, flat
+from segre.report.blocks import Figure, Table, flat
 from segre.report.page.library import TRACES
+from segre.report.page.render import write_answer
+from segre.report.views import page_of
 from support.browser import Opened, opened
 from support.checkpoints import minilm
 from support.demo import demo
@@ -126,7 +127,7 @@ def test_reports_are_drawn_and_fit_a_phone(
 ) -> None:
     path = minilm() if target == "MINILM" else target
     found = analyze(path, only=only.split(",") if only else (), length=12)
-    write_report(found, tmp_path / "r.html")
+    write_answer(found, tmp_path / "r.html")
     with opened(browser, tmp_path / "r.html", width=390, height=844, is_mobile=True) as seen:
         sound(seen, figures)
         assert seen.scroll_width() <= 390
@@ -149,7 +150,7 @@ def test_a_hostile_name_is_only_a_name(browser: Browser, tmp_path: Path) -> None
     config = {"model_type": "gpt2", "n_embd": 8, "n_layer": 1, "n_head": 2, "vocab_size": 11}
     (odd / "config.json").write_text(json.dumps({**config, "n_positions": 99}))
     found = analyze(odd, only=["what", "dimension", "redundancy"])
-    write_report(found, tmp_path / "r.html")
+    write_answer(found, tmp_path / "r.html")
     with opened(browser, tmp_path / "r.html") as seen:
         seen.page.on("dialog", lambda _dialog: pytest.fail("a name was executed"))
         sound(seen, figures=2)
@@ -183,7 +184,7 @@ def test_every_figure_has_its_numbers_and_words() -> None:
 
 
 def test_tables_that_are_too_wide_for_paper_say_so(browser: Browser, tmp_path: Path) -> None:
-    write_report(analyze(minilm(), only=["heads", "paths"], length=8), tmp_path / "r.html")
+    write_answer(analyze(minilm(), only=["heads", "paths"], length=8), tmp_path / "r.html")
     with opened(browser, tmp_path / "r.html") as seen:
         spectrum, ranks = (
             seen.page.locator(f"#table-{key}-numbers")
@@ -199,7 +200,7 @@ def test_tables_that_are_too_wide_for_paper_say_so(browser: Browser, tmp_path: P
 
 def test_the_map_of_heads_is_used_by_keyboard(browser: Browser, tmp_path: Path) -> None:
     """A measure is chosen, and stays when colours change; a head is opened, and the next one."""
-    write_report(analyze(minilm(), only=["heads"], length=8), tmp_path / "r.html")
+    write_answer(analyze(minilm(), only=["heads"], length=8), tmp_path / "r.html")
     shown = "document.querySelector('#figure-heads .plot').data.map((one) => one.visible)"
     with opened(browser, tmp_path / "r.html") as seen:
         choice = seen.page.locator("#figure-heads .choice select")

@@ -21,8 +21,7 @@ from segre.inspect.diagnose import Diagnosis
 from segre.inspect.measures import gradients, heads, queries, sinks, smoothing, spectra, spikes
 from segre.inspect.measures import units as silent_units
 from segre.inspect.trace import WAYS, Trace
-from segre.report.comparison import letter, short
-from segre.report.comparison_page import _cheapest
+from segre.report.comparison import _cheapest, letter, short
 from segre.report.inspection import terms_in_words
 from segre.report.inspection_page import _agreement, _course
 

@@ -15,7 +15,7 @@ import pytest
 
 from blocks import ROOT
 from segre.errors import SegreError
-from segre.report.outcome_plots import plot_outcome
+from segre.report.png import plot
 from segre.report.scoreboard import markdown
 from segre.reproduce.claim import SOURCES, Claim, at_least, at_most, holds, near, not_testable
 from segre.reproduce.experiment import Experiment, Outcome, perform
@@ -102,7 +102,7 @@ def test_text_and_picture(name: str, tmp_path: Path) -> None:
     said = str(found)
     assert found.work.arxiv in said
     assert "Claims: " in said
-    plot_outcome(found, tmp_path / "a.svg")
+    plot(found, tmp_path / "a.svg")
     assert (tmp_path / "a.svg").stat().st_size > 1000
 
 

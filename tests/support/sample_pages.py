@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 
-from segre.report.page.blocks import (
+from segre.report.blocks import (
     Download,
     Facts,
     Figure,

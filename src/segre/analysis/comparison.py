@@ -36,7 +36,7 @@ _VALUES = ("value-output", "scale", "mixing", "sum of heads", "heads GL")
 
 @dataclass(frozen=True)
 class Design:
-    """One design: what is known of it."""
+    """One design, and what is known about it."""
 
     name: str
     finding: Finding
@@ -90,14 +90,14 @@ GUARANTEES = {
 
 @dataclass(frozen=True)
 class Comparison(Tabular):
-    """Designs side by side, on some numbers of tokens."""
+    """Designs side by side, with their costs at some sequence lengths."""
 
     designs: tuple[Design, ...]
     tokens: tuple[int, ...]
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What they were called."""
+        """The names of the designs, as they were given."""
         return tuple(one.name for one in self.designs)
 
     @property

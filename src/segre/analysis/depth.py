@@ -1,4 +1,4 @@
-"""Do tokens become alike with depth, as it is and with parts removed?"""
+"""Do tokens become alike with depth, in the model as it is and with parts removed?"""
 
 from __future__ import annotations
 
@@ -137,9 +137,9 @@ def _of_model(bench: Workbench) -> Answer:
 
 
 def _runnable(bench: Workbench) -> tuple[str, Loaded, str, bool]:
-    """A model to run: itself, with a vocabulary if it has none, or a narrow one of its design.
+    """The model to run: the target, with a vocabulary if it has none, or a narrower model like it.
 
-    Its name, the model, what is to be said of it, and whether it is narrower than what was given.
+    Returns its name, the model, a sentence about it, and whether it is narrower than the target.
     """
     target, spec = bench.target, bench.target.spec
     assert isinstance(spec, Transformer)
@@ -198,7 +198,7 @@ def narrow_model(spec: Transformer, family: str) -> str:
 
 
 def _of_its_own(spec: Transformer) -> bool:
-    """Whether a rescaling matters beyond 64 tokens only, or has a number for each plane."""
+    """Whether a rescaling has no effect up to 64 tokens, or has one number for each plane."""
     return any(kind in str(spec.rescale) for kind in ("dynamic", "longrope"))
 
 

@@ -106,7 +106,7 @@ class Diff(Unbounded, Tabular):
 
     @property
     def changed(self) -> list[Update]:
-        """Those of them that are more than rounding."""
+        """The updates that exceed rounding."""
         return [update for update in self.updates if update.rank]
 
     @property
@@ -118,7 +118,7 @@ class Diff(Unbounded, Tabular):
 
     @property
     def largest(self) -> dict[str, Update]:
-        """For every kind of matrix that changed: where it changed most."""
+        """The largest update of each kind of matrix that changed."""
         out: dict[str, Update] = {}
         for update in self.changed:
             out.setdefault(update.name, update)
@@ -262,7 +262,7 @@ def _outputs_apart(
 
 
 def _log_softmax(logits: Array) -> Array:
-    """Over the tokens, which are rows."""
+    """Logarithms of the softmax over tokens, which are the rows."""
     shifted = logits - logits.max(axis=1, keepdims=True)
     return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))
 

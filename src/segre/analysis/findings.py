@@ -9,7 +9,7 @@ from segre.inspect.diagnose import LENGTH, Diagnosis
 
 
 def what_stands_out(bench: Workbench) -> Answer:
-    """Findings of one recorded pass, the most telling first, and measures by depth."""
+    """Findings of one recorded pass, the most important first, and measures by depth."""
     found = bench.diagnosis
     document = found.document()
     length = None if found.tokens == LENGTH else bench.length

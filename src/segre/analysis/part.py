@@ -35,7 +35,7 @@ class Answer:
 
     @property
     def label(self) -> Status:
-        """How it is known, as pages show it: what is proved says by what."""
+        """How it is known, as pages show it; a proof says what kind of proof it is."""
         return labelled(self.status, self.proved_by)
 
     @property
@@ -45,12 +45,12 @@ class Answer:
 
     @property
     def lower(self) -> int | None:
-        """The lower bound, of what has one."""
+        """The lower bound; None if the answer has none."""
         return (self.data or {}).get("lower")
 
     @property
     def upper(self) -> int | None:
-        """The upper bound, of what has one."""
+        """The upper bound; None if the answer has none."""
         return (self.data or {}).get("upper")
 
 

@@ -162,5 +162,5 @@ def _largest_head(through: Sequence[Sequence[float]]) -> str:
 
 
 def _relative(term: Any) -> float | None:
-    """Paths that there are none of have no relative residual."""
+    """The relative residual of a sum of paths; None if there are no such paths."""
     return float(relative_residual(term)) if np.any(term) else None

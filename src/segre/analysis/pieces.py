@@ -10,7 +10,7 @@ from segre.network import tensors
 
 
 def parameters_by_piece(spec: Architecture) -> dict[str, int]:
-    """How many parameters each kind of tensor has; those that are none are left out.
+    """How many parameters each kind of tensor has; kinds without parameters are left out.
 
     >>> from segre.models import architecture
     >>> parameters_by_piece(architecture("llama/d=4/heads=2/ff=3/vocab=11/t=3"))

@@ -1,4 +1,4 @@
-"""All questions about a target, one after the other; what cannot be answered says why."""
+"""All questions about a target, one after the other; a part without an answer says why."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def _chosen(only: Collection[str]) -> list[str]:
 
 
 def require_readable(text: Path, target: Target) -> Path:
-    """The text, if the target has a tokenizer to read it and it is there."""
+    """The text file, which must exist; the target needs a tokenizer to read it."""
     if target.weights is None:
         raise SpecError(
             f"text {quote(str(text))}: needs a model directory with a tokenizer, and "

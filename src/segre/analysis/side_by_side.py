@@ -1,4 +1,4 @@
-"""Two models, or two designs, side by side: what is the same of them, and what is not?
+"""Two models, or two designs, side by side: what do they share, and where do they differ?
 
 Sizes are those of `compare`; findings, depth and heads are those of `analyze`; two checkpoints of
 one architecture are also compared weight by weight, as by `diff`.
@@ -37,7 +37,7 @@ PARTS = ("findings", "depth", "heads")
 
 @dataclass(frozen=True)
 class SideBySide(Tabular):
-    """What is known of two targets."""
+    """What is known about two targets."""
 
     one: Analysis
     two: Analysis

@@ -33,7 +33,7 @@ class Target:
 
     @classmethod
     def read(cls, source: Source) -> Target:
-        """The target that is meant: whatever `segre dim` takes, or a model directory with weights.
+        """The target: whatever `segre dim` takes, or a model directory with weights.
 
         What is in a directory is checked here: files that cannot be read are an error.
         """
@@ -70,5 +70,5 @@ class Target:
 
     @property
     def shown(self) -> str:
-        """As reports name it: the text that was given, without where that is on this machine."""
+        """Its name in reports: the given text, without the directories of this machine."""
         return shown(self.text)

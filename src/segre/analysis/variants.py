@@ -45,7 +45,7 @@ def takeaways(found: Curves) -> dict[str, str]:
 
 
 def _removed(outcomes: Mapping[Variant, bool | None]) -> str:
-    """Which variants collapse, by what they lack if that decides it.
+    """Which variants collapse; if one removed part decides it, that part is named.
 
     >>> every = [Variant(skip, mlp) for skip in (True, False) for mlp in (True, False)]
     >>> _removed({one: not one.skip for one in every})

@@ -12,7 +12,7 @@ _NEARLY = re.compile("nearly|almost")  # how `segre.checkpoint.info` says that i
 
 
 def what_weights_are_like(bench: Workbench) -> Answer:
-    """Special points, where more is redundant than counted, and how well stored bases behave."""
+    """Special points, where more is redundant than counted, and the condition of stored bases."""
     info = bench.info
     document = info.document()
     return Answer(

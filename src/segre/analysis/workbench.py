@@ -31,13 +31,13 @@ from segre.models import Source
 if TYPE_CHECKING:
     from segre.checkpoint.inputs import Inputs
 
-RECORDED = 32  # tokens of the pass that is written down
+RECORDED = 32  # tokens of the recorded pass
 RECORDED_VARIANT = FULL  # what is run for it: the model as it is
 
 
 @dataclass(frozen=True)
 class Workbench:
-    """A target, how it is asked about, and what has been found so far."""
+    """A target, the options of the analysis, and what has been computed so far."""
 
     target: Target
     seed: int = 0
@@ -65,12 +65,12 @@ class Workbench:
 
     @cached_property
     def loaded(self) -> Loaded:
-        """The model, to be run; without weights, with random ones."""
+        """The model to run; if it has no weights, with random ones."""
         return load(self.target.source, self.seed, memory=self.memory)
 
     @cached_property
     def recorded(self) -> Pass:
-        """One forward pass of the model on tokens, written down."""
+        """One recorded forward pass of the model on tokens."""
         self.require_weights()
         tokens = self.tokens(self.loaded, 1, min(self.length, RECORDED))
         return record(self.loaded, tokens.batches[0][0], RECORDED_VARIANT, memory=self.memory)
@@ -122,7 +122,7 @@ class Workbench:
         }
 
     def options(self, **given: Any) -> str:
-        """Options of a command, without those that are as always."""
+        """Options of a command, without those that have their default values."""
         usual = {"seed": 0, "memory": f"{DEFAULT_LIMIT >> 30}G"}
         if "memory" in given:
             given["memory"] = _memory(given["memory"])

@@ -10,7 +10,7 @@ import typer
 from segre.cli import completion
 from segre.cli.options import Defaults, Memory, Seed, meant, memory_bytes
 from segre.cli.output import Out
-from segre.cli.pages import today
+from segre.cli.pages import require_writable, write
 from segre.files import shown
 
 REPORT = Path("report.html")
@@ -71,12 +71,9 @@ def analyze(
     from segre.analysis.run import Analysis
     from segre.analysis.run import analyze as answers
     from segre.analysis.side_by_side import SideBySide, side_by_side
-    from segre.report.analysis.page import require_report, write_report
-    from segre.report.side_by_side_page import write_side_by_side
 
     file = output or (REPORT if out.is_text else None)
-    if file is not None:
-        require_report(file)
+    require_writable(page=file)
     asked: dict[str, Any] = {
         "only": [key.strip() for key in only.split(",")] if only is not None else (),
         "seed": seed,
@@ -92,11 +89,7 @@ def analyze(
         else:
             both = (meant(one, defaults) for one in (target, against))
             found = side_by_side(*both, **asked, progress=progress)
-    if file is not None:
-        if isinstance(found, SideBySide):
-            write_side_by_side(found, file, made=today())
-        else:
-            write_report(found, file, made=today())
+    write(found, file)
     out.emit(
         found,
         data={"report": None if file is None else shown(file)},

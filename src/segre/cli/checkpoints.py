@@ -11,6 +11,7 @@ from segre.cli.merging import COMMANDS as MERGING
 from segre.cli.options import Seed
 from segre.cli.origins import COMMANDS as ORIGINS
 from segre.cli.output import Out
+from segre.cli.pages import draw, require_writable
 from segre.cli.weight_options import (
     By,
     Directory,
@@ -36,16 +37,10 @@ def info(
     """What a checkpoint contains, how much of it is redundant, and statistics of its weights."""
     from segre.checkpoint.commands import info as describe
 
-    if plot is not None:
-        from segre.report.drawing import require_static_format
-
-        require_static_format(plot)
+    require_writable(plot=plot)
     with out.progress() as progress:
         found = describe(directory, progress)
-    if plot is not None:
-        from segre.report.checkpoint_plots import plot_info
-
-        plot_info(found, plot)
+    draw(found, plot)
     out.emit(found, lines=() if plot is None else [f"plot: {plot}"])
 
 

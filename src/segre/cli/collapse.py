@@ -10,6 +10,7 @@ import typer
 from segre.cli import completion
 from segre.cli.options import Defaults, Memory, Seed, meant, memory_bytes
 from segre.cli.output import Out
+from segre.cli.pages import draw, require_writable
 
 Model = Annotated[
     str,
@@ -76,10 +77,7 @@ def collapse(
     out: Out = Out(),
 ) -> None:
     """Do tokens become alike with depth? The model as it is, and with parts removed."""
-    if plot is not None:
-        from segre.report.drawing import require_static_format
-
-        require_static_format(plot)
+    require_writable(plot=plot)
     from contextlib import nullcontext
 
     from segre.collapse.commands import measure, own_spec
@@ -101,10 +99,7 @@ def collapse(
             memory=memory_bytes(memory),
             progress=progress,
         )
-    if plot is not None:
-        from segre.report.collapse_plots import plot_depth
-
-        plot_depth(found, plot)
+    draw(found, plot)
     out.emit(found, files={"plot": plot})
 
 
@@ -144,10 +139,7 @@ def paths(
     out: Out = Out(),
 ) -> None:
     """Write a forward pass as the exact sum over all paths."""
-    if plot is not None:
-        from segre.report.drawing import require_static_format
-
-        require_static_format(plot)
+    require_writable(plot=plot)
     from segre.collapse.commands import count_paths, decompose
 
     given = meant(model, defaults)
@@ -167,10 +159,7 @@ def paths(
             seed=seed,
             memory=memory_bytes(memory),
         )
-    if plot is not None:
-        from segre.report.collapse_plots import plot_paths
-
-        plot_paths(found, plot)
+    draw(found, plot)
     out.emit(found, files={"plot": plot})
 
 

@@ -9,7 +9,7 @@ import typer
 
 from segre.cli.options import Defaults, Memory, Seed, Specs, meant, memory_bytes, token_counts
 from segre.cli.output import TableOut
-from segre.cli.pages import again, require_writable, today
+from segre.cli.pages import again, draw, require_writable, write
 
 
 def compare(
@@ -48,19 +48,8 @@ def compare(
             memory=memory_bytes(memory),
             progress=progress,
         )
-    if plot is not None:
-        from segre.report.comparison_page import plot_comparison
-
-        plot_comparison(found, plot)
-    if output is not None:
-        from segre.report.comparison_page import write_comparison
-
-        write_comparison(
-            found,
-            output,
-            made=today(),
-            command=again(context, specs=specs if defaults else found.names),
-        )
+    draw(found, plot)
+    write(found, output, again(context, specs=specs if defaults else found.names))
     files = {"plot": plot, "page": output}
     out.emit(found, files={what: file for what, file in files.items() if file is not None})
 

@@ -9,7 +9,7 @@ import typer
 
 from segre.cli.options import Seed
 from segre.cli.output import TableOut
-from segre.cli.pages import again, require_writable, today
+from segre.cli.pages import again, draw, require_writable, write
 from segre.cli.weight_options import First, Second
 
 
@@ -43,14 +43,8 @@ def diff(
         found = difference(
             one, two, text=text, inputs=inputs, length=length, seed=seed, progress=progress
         )
-    if plot is not None:
-        from segre.report.diff_page import plot_diff
-
-        plot_diff(found, plot)
-    if output is not None:
-        from segre.report.diff_page import write_diff
-
-        write_diff(found, output, made=today(), command=again(context))
+    draw(found, plot)
+    write(found, output, again(context))
     files = {"plot": plot, "page": output}
     out.emit(found, files={what: file for what, file in files.items() if file is not None})
 

@@ -11,6 +11,7 @@ import typer
 from segre.cli import completion
 from segre.cli.options import Defaults, Memory, Seed, Spec, Specs, meant, memory_bytes
 from segre.cli.output import Out, TableOut
+from segre.cli.pages import draw, require_writable
 from segre.errors import SegreError
 from segre.files import extension, shown
 
@@ -64,17 +65,13 @@ def dim(
     It is the generic local dimension over the reals, at exactly this t, with all V ids as inputs;
     it says nothing about trained weights, discrete symmetries or global fibers.
     """
-    from segre.finding import Findings
     from segre.geometry.compare import compare as side_by_side
     from segre.geometry.dimension import dimension
     from segre.models.lists import listed
 
-    if plot is not None:
-        from segre.report.drawing import require_static_format
-
-        if not compare:
-            raise SegreError("--plot draws several architectures side by side; add --compare")
-        require_static_format(plot)
+    if plot is not None and not compare:
+        raise SegreError("--plot draws several architectures side by side; add --compare")
+    require_writable(plot=plot)
     if any("=" in spec and "/" not in spec for spec in specs[1:]):
         raise SegreError(
             "a spec is one word; write slashes instead of blanks, as in softmax/d=4,4/a=2/t=3"
@@ -98,10 +95,7 @@ def dim(
                 memory=limit,
                 progress=progress,
             )
-    if plot is not None and isinstance(found, Findings):
-        from segre.report.plots import plot_redundancy
-
-        plot_redundancy(found, plot)
+    draw(found, plot)
     out.emit(found, files={} if plot is None else {"plot": plot})
 
 

@@ -15,6 +15,7 @@ from segre.cli import completion
 from segre.cli.front import Group
 from segre.cli.help_page import Command, verbatim
 from segre.cli.output import Out, with_output, with_parameters
+from segre.cli.pages import again, draw, require_writable, write
 from segre.cli.resumable import resumable
 from segre.errors import SegreError
 from segre.files import place
@@ -28,11 +29,9 @@ def command_for(experiment: Experiment) -> Callable[..., None]:
     own = {option.key: option for option in experiment.options}
 
     def command(output: Path, fresh: bool, out: Out, **given: Any) -> None:
-        from segre.report.drawing import require_static_format
-        from segre.report.outcome_plots import plot_outcome
         from segre.reproduce.experiment import perform
 
-        require_static_format(output)
+        require_writable(plot=output)
         _require_allowed(own, given)
         run = run_file(output)
         with resumable(run, fresh=fresh), out.progress() as progress:
@@ -46,7 +45,7 @@ def command_for(experiment: Experiment) -> Callable[..., None]:
                 fresh=fresh,
                 progress=progress,
             )
-            plot_outcome(found, output)
+            draw(found, output)
         out.emit(found, files={"run": run, "plot": output})
 
     command.__name__ = experiment.name.replace("-", "_")
@@ -199,9 +198,6 @@ def all_experiments(
             )
         print(context.get_help())
         return
-    from segre.cli.pages import again, require_writable, today
-    from segre.report.outcome_plots import plot_outcome
-    from segre.report.scoreboard import write_scoreboard
     from segre.reproduce.registry import experiment
     from segre.reproduce.scoreboard import run_all
 
@@ -216,8 +212,8 @@ def all_experiments(
             folder, only or (), seed=seed, seeds=seeds, full=full, fresh=fresh, progress=progress
         )
         for one in found.outcomes:
-            plot_outcome(one, folder / f"{one.experiment}.png")
-        write_scoreboard(found, page, today(), again(context))
+            draw(one, folder / f"{one.experiment}.png")
+        write(found, page, again(context))
     out.emit(found, files={"page": page})
 
 

@@ -10,7 +10,7 @@ import typer
 from segre.cli import completion
 from segre.cli.options import Memory, Seed, memory_bytes
 from segre.cli.output import TableOut
-from segre.cli.pages import again, require_writable, today
+from segre.cli.pages import again, require_writable, write
 
 Model = Annotated[
     str,
@@ -75,10 +75,7 @@ def diagnose(
             seed=seed,
             progress=progress,
         )
-    if output is not None:
-        from segre.report.inspection_page import write_diagnosis
-
-        write_diagnosis(found, output, made=today(), command=again(context))
+    write(found, output, again(context))
     out.emit(found, files={"page": output} if output is not None else None)
 
 
@@ -128,10 +125,7 @@ def trace(
     if dense is not None:
         assert found.operator is not None
         write_array(dense, found.operator)
-    if output is not None:
-        from segre.report.inspection_page import write_trace
-
-        write_trace(found, output, made=today(), command=again(context))
+    write(found, output, again(context))
     files = {"operator": dense, "page": output}
     out.emit(found, files={what: file for what, file in files.items() if file is not None})
 

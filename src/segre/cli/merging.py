@@ -9,7 +9,7 @@ import typer
 
 from segre.cli.options import Seed
 from segre.cli.output import Out
-from segre.cli.pages import require_writable
+from segre.cli.pages import draw, require_writable
 from segre.cli.weight_options import By, First, Length, Rounds, Second, Target, Text, Untie
 
 
@@ -89,10 +89,7 @@ def barrier(
     require_writable(plot=plot)
     with out.progress() as progress:
         found = measure(one, *others, text=text, length=length, points=points, progress=progress)
-    if plot is not None:
-        from segre.report.merging import plot_barriers
-
-        plot_barriers(found, plot)
+    draw(found, plot)
     out.emit(found, lines=() if plot is None else [f"plot: {plot}"])
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from segre.cli.output import Out
-from segre.cli.pages import require_writable
+from segre.cli.pages import draw, require_writable
 
 _HELP = (
     "Model directories (config.json and safetensors), .safetensors files beside their "
@@ -30,10 +30,7 @@ def lineage(
     require_writable(plot=plot)
     with out.progress() as progress:
         found = related(*models, progress=progress)
-    if plot is not None:
-        from segre.report.lineage_plots import plot_lineage
-
-        plot_lineage(found, plot)
+    draw(found, plot)
     code = 0
     if len(found.pairs) == 1:
         code = {True: 0, False: 1, None: 3}[found.pairs[0].related]

@@ -43,18 +43,10 @@ class Format:
 
 
 def _csv(answer: Documented) -> str:
-    """One line for each row of the answer's table, after the names of its columns."""
-    import csv
-    import io
+    """The answer's table."""
+    from segre.report.frame import csv_of
 
-    from segre.report.cards import table_of
-
-    table = table_of(answer)
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(table.columns)
-    writer.writerows(table.rows)
-    return text.getvalue().removesuffix("\n")
+    return csv_of(answer)
 
 
 FORMATS = {"json": Format("Print one JSON object instead of text.", _json)}

@@ -19,9 +19,25 @@ def require_writable(*, plot: Path | None = None, page: Path | None = None) -> N
 
         require_static_format(plot)
     if page is not None:
-        from segre.report.analysis.page import require_report
+        from segre.report.page.render import require_page
 
-        require_report(page)
+        require_page(page)
+
+
+def draw(answer: object, plot: Path | None) -> None:
+    """Draw the plots of an answer, if a file was named for them."""
+    if plot is not None:
+        from segre.report.png import plot as drawing
+
+        drawing(answer, plot)
+
+
+def write(answer: object, page: Path | None, command: str = "") -> None:
+    """Write the page of an answer, if a file was named for it."""
+    if page is not None:
+        from segre.report.page.render import write_answer
+
+        write_answer(answer, page, today(), command)
 
 
 def again(context: typer.Context, **instead: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ import typer
 
 from segre.cli.options import Defaults, Memory, Seed, Spec, meant, memory_bytes
 from segre.cli.output import TableOut
+from segre.cli.pages import draw, require_writable
 from segre.errors import SegreError
 from segre.values import quote
 
@@ -30,22 +31,16 @@ def samples(
     """How many generic inputs determine the function, up to finitely many others."""
     from segre.geometry.samples import samples as count
 
-    if plot is not None:
-        from segre.report.drawing import require_static_format
-
-        require_static_format(plot)
+    require_writable(plot=plot)
     limit = memory_bytes(memory)
     with out.progress() as progress:
         found = count(meant(spec, defaults), seed, memory=limit, progress=progress)
-    if plot is not None:
-        if not found.ranks:
-            raise SegreError(
-                f"--plot needs computed ranks, and {str(found.spec)!r} is too large for that; "
-                f"leave out --plot to see the bounds"
-            )
-        from segre.report.samples import plot_samples
-
-        plot_samples(found, plot)
+    if plot is not None and not found.ranks:
+        raise SegreError(
+            f"--plot needs computed ranks, and {str(found.spec)!r} is too large for that; "
+            f"leave out --plot to see the bounds"
+        )
+    draw(found, plot)
     out.emit(found, files={} if plot is None else {"plot": plot})
 
 

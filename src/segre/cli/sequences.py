@@ -10,6 +10,7 @@ import typer
 from segre.cli import completion
 from segre.cli.options import Memory, Spec, StackSpec, memory_bytes, token_counts
 from segre.cli.output import Out, TableOut
+from segre.cli.pages import draw, require_writable
 from segre.files import shown
 
 METHODS = ("auto", "dense", "linear", "band")
@@ -92,15 +93,9 @@ def cost(
     """What a network costs on long sequences: operations, memory, state."""
     from segre.sequence.cost import cost as costs
 
-    if plot is not None:
-        from segre.report.drawing import require_static_format
-
-        require_static_format(plot)
+    require_writable(plot=plot)
     found = costs(spec, token_counts(tokens) if tokens else None)
-    if plot is not None:
-        from segre.report.sequences import plot_costs
-
-        plot_costs(found, plot)
+    draw(found, plot)
     out.emit(found, files={} if plot is None else {"plot": plot})
 
 

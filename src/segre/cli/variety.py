@@ -10,6 +10,7 @@ import typer
 from segre.cli import completion
 from segre.cli.options import Memory, PolynomialSpec, Seed, memory_bytes
 from segre.cli.output import Out
+from segre.cli.pages import draw, require_writable
 from segre.errors import SegreError
 
 METRICS = ("generic", "gaussian", "identity")
@@ -104,18 +105,12 @@ def critical(
 
     if output is not None and not descent:
         raise SegreError("-o draws gradient descent; add --descent, for example --descent 50")
-    if output is not None:
-        from segre.report.drawing import require_static_format
-
-        require_static_format(output)
+    require_writable(plot=output)
     with out.progress() as progress:
         whole = landscape(
             spec, target, metric or "gaussian", descent=descent, seed=seed, progress=progress
         )
-    if output is not None:
-        from segre.report.variety import plot_landscape
-
-        plot_landscape(whole, output)
+    draw(whole, output)
     out.emit(whole, files={} if output is None else {"plot": output})
 
 

@@ -1,1 +1,1 @@
-"""Findings as text and plots; nothing is computed here."""
+"""What answers consist of, and how they are shown; nothing is computed here."""

@@ -1,36 +1,39 @@
-"""The supported models, on the terminal."""
+"""The supported models."""
 
 from __future__ import annotations
 
-from rich.table import Table
-from rich.text import Text
+from collections.abc import Iterator
 
 from segre.discovery import QUESTIONS, Catalog, Entry
 from segre.finding import OWN, proved
-from segre.report.console import Lines, plain_console, print_lines
-from segre.report.text import printed
+from segre.report.blocks import Block, Cell, Fact, Facts, Say, Table, Title
+from segre.report.views import tabled, view
+
+_NUMBERS = ("parameters", "redundant", "%", "dimension")
+_COLUMNS = ("kind", "name", "family", "parameters", "redundant", "percent", "dimension", *QUESTIONS)
 
 
-@printed.register
-def print_catalog(found: Catalog) -> None:
+@view.register
+def of_catalog(found: Catalog) -> Iterator[Block]:
     """A line for each model; or, for one model given by name, everything known about it."""
     if found.named:
         for entry in found.entries:
-            _print_entry(entry)
+            yield Title(f"{entry.name}, a {entry.kind}")
+            yield Facts(tuple(_facts(entry)))
         return
-    table = Table(box=None, pad_edge=False)
-    for title in ("family", "model"):
-        table.add_column(title, no_wrap=True)
-    for title in ("parameters", "redundant", "%", "dimension"):
-        table.add_column(title, justify="right", no_wrap=True)
-    for title in QUESTIONS:
-        table.add_column(title, justify="right", no_wrap=True)
-    for family in dict.fromkeys(entry.family.name for entry in found.entries):
-        for entry in found.entries:
-            if entry.family.name == family:
-                table.add_row(*_cells(entry))
-    plain_console().print(table)
-    plain_console().print(
+    yield Title("Models", terminal=False)
+    names = ("family", "model", *_NUMBERS, *QUESTIONS)
+    families = dict.fromkeys(entry.family.name for entry in found.entries)
+    rows = tuple(
+        _cells(entry)
+        for family in families
+        for entry in found.entries
+        if entry.family.name == family
+    )
+    formats = ("", "", ",", ",", ".3f", ",", *[""] * len(QUESTIONS))
+    numeric = (False, False, *[True] * (len(names) - 2))
+    yield Table("models", "", names, rows, numeric, formats=formats)
+    yield Say(
         f"{_count(found.families, 'family', 'families')} and "
         f"{_count(found.presets, 'preset', 'presets')}. The line of a family shows the defaults "
         "of its config class, and what any of its models supports. Families can be used in "
@@ -43,33 +46,35 @@ def _count(entries: tuple[Entry, ...], one: str, several: str) -> str:
     return f"{len(entries)} {one if len(entries) == 1 else several}"
 
 
-def _cells(entry: Entry) -> tuple[str, ...]:
+def _cells(entry: Entry) -> tuple[Cell, ...]:
     row = entry.row()
     name = "" if entry.kind == "family" else entry.name
-    redundant = "not counted" if row["redundant"] is None else f"{row['redundant']:,}"
-    share = "" if row["percent"] is None else f"{row['percent']:.3f}"
+    redundant = "not counted" if row["redundant"] is None else row["redundant"]
     asked = ("yes" if row[question] else "-" for question in QUESTIONS)
     family = "" if name else row["family"]
-    dimension = "" if row["dimension"] is None else f"{row['dimension']:,}"
-    return (family, name, f"{row['parameters']:,}", redundant, share, dimension, *asked)
+    return (family, name, row["parameters"], redundant, row["percent"], row["dimension"], *asked)
 
 
-def _print_entry(entry: Entry) -> None:
+def _facts(entry: Entry) -> Iterator[Fact]:
     row = entry.row()
-    console = plain_console()
-    console.print(Text(f"{entry.name}, a {entry.kind}", style="bold cyan"), soft_wrap=True)
-    lines: Lines = [("spec", "", str(entry.spec))]
+    yield "spec", "", str(entry.spec)
     if entry.kind == "family":
-        lines.append(("model type", "", f"{entry.family.model_type}: {', '.join(entry.classes)}"))
-        lines.append(("presets", "", ", ".join(entry.family.presets) or "none"))
+        yield "model type", "", f"{entry.family.model_type}: {', '.join(entry.classes)}"
+        yield "presets", "", ", ".join(entry.family.presets) or "none"
     else:
-        lines.append(("family", "", entry.family.name))
-    lines.append(("parameters", f"{entry.parameters:,}", ""))
+        yield "family", "", entry.family.name
+    yield "parameters", entry.parameters, ""
     if row["redundant"] is not None:
-        lines.append(("redundant", f"{row['redundant']:,}", f"{row['percent']:.3f} %"))
+        yield "redundant", row["redundant"], f"{row['percent']:.3f} %"
     if row["dimension"] is not None:
-        lines.append(("dimension", f"{row['dimension']:,}", proved(entry.theorem)))
+        yield "dimension", row["dimension"], proved(entry.theorem)
     for question, (_, said) in QUESTIONS.items():
         reason = entry.refusals[question]
-        lines.append((question, "no" if reason else "yes", reason or said))
-    print_lines(console, lines)
+        yield question, "no" if reason else "yes", reason or said
+
+
+@tabled.register
+def table_of_catalog(found: Catalog) -> Table:
+    """A row for each family and preset; each question is true or false."""
+    rows = tuple(tuple(entry.row().values()) for entry in found.entries)
+    return Table("models", "Models", _COLUMNS, rows)

@@ -1,51 +1,44 @@
-"""Facts about a checkpoint on the terminal: counted by formulas, and measured."""
+"""Facts about a checkpoint: counted by formulas, and measured."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+from collections.abc import Iterator
+from dataclasses import replace
+from math import log10
 
 from segre.checkpoint.info import Info, LayerInfo, Product
 from segre.finding import GROUPS, HOLDS, Finding
-from segre.report.console import plain_console
-from segre.report.text import printed
+from segre.report.blocks import Block, Cell, Fact, Facts, Figure, Say, Table, Title
+from segre.report.charts import Number, by_head, lines
+from segre.report.dimensions import share
+from segre.report.views import drawn, tabled, view
 
 _MOST_SPECIAL = 8  # lines about special points
 _ONLY = {"eps=0": "only at eps = 0", "softmax": "only after the output softmax"}
 
 
-@printed.register
-def print_info(info: Info) -> None:
+@view.register
+def of_info(info: Info) -> Iterator[Block]:
     """What it is, what is redundant, and its layers."""
-    console = plain_console()
-    console.print(Text(str(info.spec), style="bold cyan"), soft_wrap=True)
-    facts = Table.grid(padding=(0, 2, 0, 0))
-    facts.add_column(style="bold", no_wrap=True)
-    facts.add_column(justify="right", no_wrap=True)
-    facts.add_column()
-    for name, number, words in (*_what(info), *_redundant(info)):
-        facts.add_row(name, number, words)
-    console.print(facts)
-    console.print()
-    _measured(console, info)
-    _special(console, info.layers)
+    yield Title(str(info.spec))
+    yield Facts((*_what(info), *_redundant(info)))
+    yield Say()
+    yield from _measured(info)
+    yield from _special(info.layers)
 
 
-def _what(info: Info) -> Iterable[tuple[str, str, str]]:
+def _what(info: Info) -> Iterator[Fact]:
     yield "checkpoint", "", f"{info.name}, family {info.family}"
-    yield "parameters", f"{info.parameters:,}", "distinct"
+    yield "parameters", info.parameters, "distinct"
     if info.stored != info.parameters:
-        yield "", f"{info.stored:,}", "stored"
+        yield "", info.stored, "stored"
     order = sorted(info.types.items(), key=lambda item: -item[1])
     types = ", ".join(f"{count:,} of type {name}" for name, count in order)
     files = info.files[0] if len(info.files) == 1 else f"{len(info.files)} files"
-    yield "bytes", f"{info.nbytes:,}", f"in {files}: {types}"
+    yield "bytes", info.nbytes, f"in {files}: {types}"
     for name, tensors in (("copies", info.copies), ("unused", info.unused)):
         if tensors:
-            yield name, str(len(tensors)), _some(tensors)
+            yield name, len(tensors), _some(tensors)
 
 
 def _some(names: tuple[str, ...]) -> str:
@@ -53,10 +46,7 @@ def _some(names: tuple[str, ...]) -> str:
     return shown if len(names) <= 2 else f"{shown} and {len(names) - 2} more"
 
 
-# --- counted ----------------------------------------------------------------------------------
-
-
-def _redundant(info: Info) -> Iterable[tuple[str, str, str]]:
+def _redundant(info: Info) -> Iterator[Fact]:
     found = info.redundancy
     if found is None:
         yield "redundant", "", f"not counted: {info.uncounted}"
@@ -65,15 +55,15 @@ def _redundant(info: Info) -> Iterable[tuple[str, str, str]]:
     if redundancy is None:
         yield "redundant", "0", "parameters, counted by formulas"
         return
-    share = f"{redundancy['total'] / found.parameters:.3%}".replace("%", " %")
-    words = f"parameters ({share}) can change without changing the function, counted by formulas:"
-    yield "redundant", f"{redundancy['total']:,}", words
+    words = f"parameters ({share(found)}) can change without changing the function"
+    words += ", counted by formulas:"
+    yield "redundant", redundancy["total"], words
     for group in GROUPS:
         if redundancy["pieces"][group]:
-            yield group, f"{redundancy['pieces'][group]:,}", _kinds(found, group)
+            yield group, redundancy["pieces"][group], _kinds(found, group)
     for holds in HOLDS:
         if holds in _ONLY and redundancy["holds"][holds]:
-            yield "of all these", f"{redundancy['holds'][holds]:,}", _ONLY[holds]
+            yield "of all these", redundancy["holds"][holds], _ONLY[holds]
 
 
 def _kinds(found: Finding, group: str) -> str:
@@ -88,50 +78,39 @@ def _kinds(found: Finding, group: str) -> str:
     return f"{largest}{more}"
 
 
-# --- measured ---------------------------------------------------------------------------------
-
-
-def _measured(console: Console, info: Info) -> None:
+def _measured(info: Info) -> Iterator[Block]:
     first = info.layers[0]
     turning = first.gauge.planes is not None
-    console.print(
-        "Measured on these weights with norms folded in (smallest..largest over heads):",
-        style="bold",
+    yield Say(
+        "Measured on these weights with norms folded in (smallest..largest over heads):", "bold"
     )
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("\nlayer", justify="right", no_wrap=True)
+    names = ["\nlayer"]
     for name, heads in (("OV", first.ov), ("QK", first.qk)):
-        full = len(heads[0].singular_values)
-        table.add_column(f"{name} rank\nof {full}", justify="right", no_wrap=True)
-        table.add_column(f"{name}\ncondition", justify="right", no_wrap=True)
-    table.add_column("VO\ngauge", justify="right", no_wrap=True)
-    table.add_column("QK\nplanes" if turning else "QK\ngauge", justify="right", no_wrap=True)
-    if first.units is not None:
-        table.add_column("dead\nunits", justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
-    for layer in info.layers:
-        table.add_row(*_row(layer))
-    console.print(table)
+        names += [f"{name} rank\nof {len(heads[0].singular_values)}", f"{name}\ncondition"]
+    names += ["VO\ngauge", "QK\nplanes" if turning else "QK\ngauge"]
+    names += ["dead\nunits"] * (first.units is not None)
+    rows = tuple(map(_row, info.layers))
+    yield Table("layers", "", (*names, ""), rows, (*[True] * len(names), False))
     planes = "; planes: largest scale of keys relative to balanced ones" if turning else ""
-    legend = (
+    yield Say(
         "OV, QK: products W_O W_V and W_Q' W_K of each head. Condition: largest over smallest "
         f"nonzero singular value; rank: number of singular values above {info.roundoff:.1g} "
         "of the largest (rounding). Gauge: condition of the stored basis relative to "
-        f"balanced factors{planes}; 1 is balanced."
+        f"balanced factors{planes}; 1 is balanced.",
+        "dim",
     )
-    console.print(legend, style="dim")
 
 
-def _row(layer: LayerInfo) -> list[str]:
-    cells = [str(layer.number)]
+def _row(layer: LayerInfo) -> tuple[Cell, ...]:
+    cells: list[Cell] = [layer.number]
     for heads in (layer.ov, layer.qk):
         cells += [_ranks(heads), _conditions(heads)]
     gauge = layer.gauge
     qk = gauge.qk if gauge.planes is None else 2**gauge.planes
     cells += [short(gauge.vo), "" if qk is None else short(qk)]
     if layer.units is not None:
-        cells.append(str(len(layer.units.dead)))
-    return [*cells, "*" if layer.special else ""]
+        cells.append(len(layer.units.dead))
+    return (*cells, "*" if layer.special else "")
 
 
 def _ranks(heads: tuple[Product, ...]) -> str:
@@ -157,7 +136,7 @@ def short(number: float) -> str:
     )
 
 
-def _special(console: Console, layers: tuple[LayerInfo, ...]) -> None:
+def _special(layers: tuple[LayerInfo, ...]) -> Iterator[Block]:
     """Exact or near special points; layers with the same finding are listed together."""
     places: dict[str, list[int]] = {}
     for layer in layers:
@@ -165,13 +144,13 @@ def _special(console: Console, layers: tuple[LayerInfo, ...]) -> None:
             places.setdefault(text, []).append(layer.number)
     words = "Special points (*) and near ones, where more is redundant than counted:"
     if not places:
-        console.print(f"{words} none found".replace(" (*)", ""))
+        yield Say(f"{words} none found".replace(" (*)", ""))
         return
-    console.print(words, style="bold")
+    yield Say(words, "bold")
     for text, numbers in list(places.items())[:_MOST_SPECIAL]:
-        console.print(f"  {_layers(numbers)}: {text}")
+        yield Say(f"  {_layers(numbers)}: {text}")
     if len(places) > _MOST_SPECIAL:
-        console.print(f"  and {len(places) - _MOST_SPECIAL} more (listed by --json)")
+        yield Say(f"  and {len(places) - _MOST_SPECIAL} more (listed by --json)")
 
 
 def _layers(numbers: list[int]) -> str:
@@ -181,3 +160,89 @@ def _layers(numbers: list[int]) -> str:
         return f"layers {numbers[0]} to {numbers[-1]}"
     shown = ", ".join(str(number) for number in numbers[:6])
     return f"layers {shown}" + (f" and {len(numbers) - 6} more" if len(numbers) > 6 else "")
+
+
+@tabled.register
+def table_of_info(info: Info) -> Table:
+    """Every head of every layer."""
+    measures = ("rank", "condition", "norm", "stable rank")
+    names = ("layer", "head", *(f"{kind} {one}" for kind in ("OV", "QK") for one in measures))
+    rows = tuple(
+        (
+            layer.number,
+            head + 1,
+            *(
+                value
+                for one in (layer.ov[head], layer.qk[head])
+                for value in (one.rank, one.condition, one.norm, one.stable_rank)
+            ),
+        )
+        for layer in info.layers
+        for head in range(len(layer.ov))
+    )
+    return Table("heads", "Heads", names, rows)
+
+
+@drawn.register
+def plots_of_info(info: Info) -> Iterator[Figure]:
+    """Condition and stable rank of the products of all heads, and the stored gauge by layer."""
+    for measure in ("condition number", "stable rank"):
+        for kind in ("OV", "QK"):
+            yield _heads(info, kind, measure)
+    turning = info.layers[0].gauge.planes is not None
+    gauge: dict[str, list[Number]] = {
+        "VO basis": [layer.gauge.vo for layer in info.layers],
+        "QK basis": [layer.gauge.qk for layer in info.layers],
+        "QK planes": [None if x.gauge.planes is None else 2**x.gauge.planes for x in info.layers],
+    }
+    planes = "; for the worst rotary plane, the factor" if turning else ""
+    yield lines(
+        "gauge",
+        "Stored gauge (1 is balanced)",
+        "The condition of the stored bases, by layer.",
+        "",
+        [layer.number for layer in info.layers],
+        {name: values for name, values in gauge.items() if None not in values},
+        y="condition",
+        log=True,
+        note="Gauge, which does not affect the function: condition of the stored basis of the "
+        f"worst head relative to balanced factors{planes}.",
+    )
+
+
+def _heads(info: Info, kind: str, measure: str) -> Figure:
+    """A map of all heads; those that are rank-deficient are crossed."""
+    products = [layer.ov if kind == "OV" else layer.qk for layer in info.layers]
+    ranks = measure == "stable rank"
+    values = [
+        [
+            head.stable_rank if ranks else None if head.condition is None else log10(head.condition)
+            for head in layer
+        ]
+        for layer in products
+    ]
+    name = {"OV": "W_O W_V", "QK": "W_Q' W_K"}[kind]
+    note = "Condition number: largest over smallest nonzero singular value."
+    if ranks:
+        full = len(products[0][0].singular_values)
+        note = f"Stable rank of {kind}: sum of squares over the largest square, at most {full}."
+    lacking = [
+        (h + 1, layer + 1)
+        for layer, heads in enumerate(products)
+        for h, head in enumerate(heads)
+        if not head.full
+    ]
+    figure = by_head(
+        f"{kind}-{measure}",
+        f"{kind}: {measure} of {name}",
+        f"A map of layers and heads: the {measure} of {name}.",
+        f"{len(lacking)} heads are rank-deficient." if lacking else "No head is rank-deficient.",
+        values,
+        what=measure if ranks else "log10",
+        note=note + " Crosses: rank-deficient heads." * bool(lacking),
+    )
+    if not lacking:
+        return figure
+    x, y = (list(places) for places in zip(*lacking, strict=True))
+    marks = {"mode": "markers", "x": x, "y": y, "marker": {"symbol": "x", "color": "@8"}}
+    return replace(figure, traces=(*figure.traces, {**marks, "showlegend": False}))

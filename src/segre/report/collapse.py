@@ -1,67 +1,68 @@
-"""Rank against depth, and paths, on the terminal."""
+"""Rank against depth, and paths."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from rich.table import Table
 
 from segre.collapse.commands import Depth, Paths, PathShares
 from segre.collapse.curves import Curve, Curves
 from segre.collapse.mechanisms import MechanismStudy
 from segre.collapse.residual import norm, relative_residual
 from segre.collapse.sinks import DOMINANT
-from segre.collapse.study import Study
+from segre.collapse.study import Study, medians
 from segre.fields.interface import Array
-from segre.report.console import plain_console
-from segre.report.text import printed
+from segre.report.blocks import Block, Cell, Facts, Say, Table, Tile, Title, elsewhere
+from segre.report.views import tabled, view
 from segre.values import counted, from_logarithm
 
 _ROWS = 14
 
 
-@printed.register
-def print_depth(depth: Depth) -> None:
+@view.register
+def of_depth(depth: Depth) -> Iterator[Block]:
     """The numbers by layer, then the verdict in words."""
-    if isinstance(depth.found, Study):
-        _print_study(depth.found)
-    elif isinstance(depth.found, MechanismStudy):
-        _print_mechanisms(depth.found)
+    found = depth.found
+    last = "not measured" if depth.value is None else power(depth.value)
+    name = str(found.model["model"]) if isinstance(found, Curves) else found.spec
+    yield Title(name, terminal=False)
+    yield elsewhere(Facts((Tile("residual after the last layer", last, depth.status, depth.how),)))
+    if isinstance(found, Study):
+        yield from _study(found)
+    elif isinstance(found, MechanismStudy):
+        yield from _mechanisms(found)
     else:
-        _print_curves(depth.found)
-    console = plain_console()
-    for sentence in depth.advice:
-        console.print(sentence)
+        yield from _curves(found)
+    yield from map(Say, depth.advice)
 
 
-def _print_curves(found: Curves) -> None:
+def _curves(found: Curves) -> Iterator[Block]:
     """Mean relative residuals by layer and variant."""
-    console = plain_console()
     model, inputs = found.model, found.inputs
-    console.print(
+    yield Say(
         f"{model['model']}: {counted(model['layers'], 'layer')}, "
         f"{counted(model['heads'], 'head')}, width "
         f"{model['width']}, {model['weights']} weights; {counted(inputs['count'], 'input')} of "
         f"{inputs['length']} tokens",
-        soft_wrap=True,
+        wrap=False,
     )
-    console.print(
-        "relative residual, mean over inputs (last line: its spread after the last layer):"
-    )
-    table = _table("layer", *(_short(str(curve.variant)) for curve in found.curves))
-    for layer in shown_layers(found.layers):
-        table.add_row(str(layer), *(_cell(curve, layer, found.floor) for curve in found.curves))
+    yield Say("relative residual, mean over inputs (last line: its spread after the last layer):")
+    rows = [
+        (str(layer), *(_cell(curve, layer, found.floor) for curve in found.curves))
+        for layer in shown_layers(found.layers)
+    ]
     spreads = ("" if curve.floored else _number(curve.spread()[-1]) for curve in found.curves)
-    table.add_row("+-", *spreads)
+    rows.append(("+-", *spreads))
     if found.fuse is not None:
         fused = (curve.fused for curve in found.curves)
-        table.add_row(
-            found.fuse, *("" if one is None else _number(float(one.mean())) for one in fused)
-        )
-    console.print(table)
+        means = ("" if one is None else _number(float(one.mean())) for one in fused)
+        rows.append((found.fuse, *means))
+    yield _table("residuals", ("layer", *(_short(str(x.variant)) for x in found.curves)), rows)
     if found.fuse is not None:
-        console.print(f"{found.fuse}: the streams of all layers, fused")
+        yield Say(f"{found.fuse}: the streams of all layers, fused")
     floored = [curve for curve in found.curves if curve.floored is not None]
     if floored:
         said_of = [f"Below {_number(found.floor)}, single precision shows only rounding errors."]
@@ -72,8 +73,12 @@ def _print_curves(found: Curves) -> None:
             )
         if any(curve.past is None for curve in floored):
             said_of.append("A curve ends (<) where the layers do not allow that.")
-        console.print(" ".join(said_of))
-    _print_sinks(found)
+        yield Say(" ".join(said_of))
+    yield from _sinks(found)
+
+
+def _table(key: str, names: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
+    return Table(key, "", names, tuple(rows), (True,) * len(names))
 
 
 def _cell(curve: Curve, layer: int, floor: float) -> str:
@@ -85,19 +90,18 @@ def _cell(curve: Curve, layer: int, floor: float) -> str:
     return power(float(curve.past[layer]))
 
 
-def _print_sinks(found: Curves) -> None:
+def _sinks(found: Curves) -> Iterator[Block]:
     """The curves without the tokens that dominate them."""
     shown = [(curve, curve.sink) for curve in found.curves if curve.sink is not None]
     if not shown:
         return
-    console = plain_console()
     for name in dict.fromkeys(sink.name for _, sink in shown):
-        console.print(
+        yield Say(
             f"{name[0].upper()}{name[1:]} dominates (in brackets: its norm over the median norm "
             "of tokens). Residuals with it, and without it where it dominates:"
         )
-    columns = [heading for curve, _ in shown for heading in (_short(str(curve.variant)), "without")]
-    table = _table("layer", *columns)
+    names = [heading for curve, _ in shown for heading in (_short(str(curve.variant)), "without")]
+    rows = []
     for layer in shown_layers(found.layers):
         cells = []
         for curve, _ in shown:
@@ -105,8 +109,8 @@ def _print_sinks(found: Curves) -> None:
             bracket = f" ({factor:.0f})" if known and factor >= DOMINANT else ""
             without = _number(curve.mean("without")[layer]) if bracket else ""
             cells += [_cell(curve, layer, found.floor) + bracket, without]
-        table.add_row(str(layer), *cells)
-    console.print(table)
+        rows.append((str(layer), *cells))
+    yield _table("sinks", ("layer", *names), rows)
 
 
 def shown_layers(layers: int) -> list[int]:
@@ -147,18 +151,14 @@ def power(log: float) -> str:
     return _number(10**log) if log > -4 or not np.isfinite(log) else from_logarithm(log)
 
 
-def _print_study(found: Study) -> None:
+def _study(found: Study) -> Iterator[Block]:
     """Residuals of a random stack as decimal logarithms, with rates and bounds."""
-    console = plain_console()
-    console.print(
-        f"{found.spec}: random weights (seed {found.seed}), {counted(found.inputs, 'input')}",
-        soft_wrap=True,
-    )
-    console.print("decimal logarithms of residuals, medians over inputs:")
+    inputs = counted(found.inputs, "input")
+    yield Say(f"{found.spec}: random weights (seed {found.seed}), {inputs}", wrap=False)
+    yield Say("decimal logarithms of residuals, medians over inputs:")
     names = ["layer", "residual", "relative", "exponent", "order", "step", "theorem"]
-    other = [] if found.other is None else ["no skip" if found.skip else "skip"]
-    proved = [] if found.certified is None else ["certified"]
-    table = _table(*names, *other, *proved)
+    names += [] if found.other is None else ["no skip" if found.skip else "skip"]
+    names += [] if found.certified is None else ["certified"]
     own, bound = found.own, found.bounds
 
     def median(values: Array, index: int) -> str:
@@ -168,6 +168,7 @@ def _print_study(found: Study) -> None:
         known = column[np.isfinite(column)]
         return f"{np.median(known):.2f}" if known.size else "-"
 
+    rows = []
     for layer in shown_layers(found.layers):
         cells = [
             median(own.residual, layer),
@@ -181,39 +182,35 @@ def _print_study(found: Study) -> None:
             cells.append(median(found.other.relative, layer))
         if found.certified is not None:
             cells.append(f"{found.certified[layer]:.4f}")
-        table.add_row(str(layer), *cells)
-    console.print(table)
-    console.print(
+        rows.append((str(layer), *cells))
+    yield _table("residuals", tuple(names), rows)
+    yield Say(
         "exponent: ratio of consecutive logarithms; order: ratio of consecutive steps (3 if every "
         "layer cubes the residual); step, theorem: the bounds"
     )
 
 
-def _print_mechanisms(found: MechanismStudy) -> None:
+def _mechanisms(found: MechanismStudy) -> Iterator[Block]:
     """Residuals of a random stack as decimal logarithms, and the exponent of every layer."""
-    console = plain_console()
-    console.print(
+    yield Say(
         f"{found.spec}: random weights (seed {found.seed}), {counted(found.inputs, 'input')}, in "
         f"certified arithmetic with {found.bits} bits",
-        soft_wrap=True,
+        wrap=False,
     )
-    console.print("decimal logarithms of residuals, medians over inputs:")
-    table = _table("layer", "residual", "relative", "exponent", "near alike", "expected")
+    yield Say("decimal logarithms of residuals, medians over inputs:")
+    rows = []
     for layer in shown_layers(found.layers):
-        cells = [f"{np.median(found.residual[:, layer]):.2f}"]
-        cells.append(f"{np.median(found.relative[:, layer]):.2f}")
+        cells = ["", "", ""]
         if layer:
-            step = found.steps[layer - 1]
+            step, order = found.steps[layer - 1], found.orders[layer - 1]
             expected = "zero" if step.expected is None else str(step.expected)
-            order = found.orders[layer - 1]
-            cells += [
-                f"{order:.2f}" if np.isfinite(order) else "-",
-                f"{step.relative:.2f}",
-                expected,
-            ]
-        table.add_row(str(layer), *cells)
-    console.print(table)
-    console.print(
+            exponent = f"{order:.2f}" if np.isfinite(order) else "-"
+            cells = [exponent, f"{step.relative:.2f}", expected]
+        sizes = (np.median(values[:, layer]) for values in (found.residual, found.relative))
+        rows.append((str(layer), *(f"{size:.2f}" for size in sizes), *cells))
+    names = ("layer", "residual", "relative", "exponent", "near alike", "expected")
+    yield _table("residuals", names, rows)
+    yield Say(
         "exponent: ratio of consecutive logarithms of the relative residual; near alike: measured "
         "power p such that tokens that differ by eps have a relative residual of order eps^p "
         "after the layer; expected: this power according to the properties of the "
@@ -221,51 +218,82 @@ def _print_mechanisms(found: MechanismStudy) -> None:
     )
 
 
-@printed.register
-def print_paths(found: Paths) -> None:
+@tabled.register
+def table_of_depth(depth: Depth) -> Table:
+    """Decimal logarithms of the relative residual, after every layer."""
+    columns = dict(_columns(depth.found))
+    layers = range(depth.found.layers + 1)
+    rows = tuple((layer, *(column[layer] for column in columns.values())) for layer in layers)
+    title = "log10 of the relative residual, after every layer"
+    return Table("depth", title, ("layer", *columns), rows, (True,) * (len(columns) + 1))
+
+
+def _columns(found: Curves | Study | MechanismStudy) -> Iterator[tuple[str, list[Cell]]]:
+    if isinstance(found, Study):
+        yield "with skips" if found.skip else "without skips", _medians(found.own.relative)
+        if found.other is not None:
+            name = "without skips" if found.skip else "with skips"
+            yield name, _medians(found.other.relative)
+        return
+    if isinstance(found, MechanismStudy):
+        yield "as it is", _medians(found.relative)
+        return
+    for curve in found.curves:
+        yield str(curve.variant), [_finite(value) for value in curve.log10]
+
+
+def _medians(values: Array) -> list[Cell]:
+    return [_finite(value) for value in medians(values)]
+
+
+def _finite(value: float) -> Cell:
+    return float(value) if math.isfinite(value) else None
+
+
+@view.register
+def of_paths(found: Paths) -> Iterator[Block]:
     """Contributions by length and layer."""
-    console, sums, heads = plain_console(), found.sums, found.heads
+    sums, heads = found.sums, found.heads
     total = sum(sums.counts)
-    console.print(f"{found.name}: {counted(total, 'path')}", soft_wrap=True)
-    table = _table("length", "paths", "of all", "share of output", "norm", "relative residual")
+    yield Title(f"{found.name}: {counted(total, 'path')}", found.status, style="")
     sizes, relative = norm(sums.by_length), relative_residual(sums.by_length)
-    for length, count in enumerate(sums.counts):
-        if count:
-            table.add_row(
-                str(length),
-                f"{count:.3g}" if count > 10**9 else f"{count:,}",
-                f"{count / total:.4f}",
-                _share(sums.shares[length]),
-                _number(float(np.mean(sizes[length]))),
-                _number(float(np.mean(relative[length]))),
-            )
+    rows = [
+        (
+            str(length),
+            f"{count:.3g}" if count > 10**9 else f"{count:,}",
+            f"{count / total:.4f}",
+            _share(sums.shares[length]),
+            _number(float(np.mean(sizes[length]))),
+            _number(float(np.mean(relative[length]))),
+        )
+        for length, count in enumerate(sums.counts)
+        if count
+    ]
     bias, whole = float(np.mean(norm(sums.bias))), float(np.mean(norm(sums.total)))
-    table.add_row("biases", "", "", _share(sums.bias_share), _number(bias), "")
-    table.add_row("output", "", "", "1.0000", _number(whole), "")
-    console.print(table)
-    console.print(
+    rows.append(("biases", "", "", _share(sums.bias_share), _number(bias), ""))
+    rows.append(("output", "", "", "1.0000", _number(whole), ""))
+    names = ("length", "paths", "of all", "share of output", "norm", "relative residual")
+    yield _table("paths", names, rows)
+    yield Say(
         "share of output: <term, output> / |output|^2; shares sum to one, and are negative for "
         "terms that point against the output"
     )
-    console.print(
+    yield Say(
         "relative difference of the sum of all paths and biases from the network's output: "
         f"{found.error:.1e}"
     )
-    table = _table("layer", "share through its heads", "share around it", "largest share of a head")
     rest = 1 - np.mean(sums.bias_share)
+    layers = []
     for layer in shown_layers(len(heads.shares) - 1):
         own = heads.shares[layer].reshape(len(heads.shares[layer]), -1).mean(axis=1)
         largest = int(own.argmax())
-        table.add_row(
-            str(layer + 1),
-            _share(own.sum()),
-            _share(rest - own.sum()),
-            f"{_share(own[largest])} (head {largest + 1})",
-        )
-    console.print(table)
+        most = f"{_share(own[largest])} (head {largest + 1})"
+        layers.append((str(layer + 1), _share(own.sum()), _share(rest - own.sum()), most))
+    titles = ("layer", "share through its heads", "share around it", "largest share of a head")
+    yield _table("layers", titles, layers)
     for path in found.sampled:
         steps = " ".join(str(step) if step else "-" for step in path["path"])
-        console.print(
+        yield Say(
             f"path {steps}: norm {_number(path['norm'])}, relative residual "
             f"{_number(path['relative'])}"
         )
@@ -277,20 +305,34 @@ def _share(values: Any) -> str:
     return f"{mean:.4f}" if np.isfinite(mean) else "-"
 
 
-@printed.register
-def print_shares(found: PathShares) -> None:
+@tabled.register
+def table_of_paths(found: Paths) -> Table:
+    """A row for every length of paths."""
+    total = sum(found.sums.counts)
+    rows = tuple(
+        (length, count, count / total, float(np.mean(found.sums.shares[length])))
+        for length, count in enumerate(found.sums.counts)
+        if count
+    )
+    names = ("length", "paths", "of all", "share of output")
+    return Table("paths", "Paths by length", names, rows)
+
+
+@view.register
+def of_shares(found: PathShares) -> Iterator[Block]:
     """Shares of paths by length."""
-    console, shares = plain_console(), found.value
-    console.print(f"{found.model}: shares of paths by length", soft_wrap=True)
-    table = _table("length", "share")
-    for length in sorted(range(len(shares)), reverse=True):
-        if shares[length] >= 5e-5:
-            table.add_row(str(length), f"{shares[length]:.4f}")
-    console.print(table)
+    shares = found.value
+    yield Title(f"{found.model}: shares of paths by length", found.status, style="")
+    rows = [
+        (str(length), f"{shares[length]:.4f}")
+        for length in sorted(range(len(shares)), reverse=True)
+        if shares[length] >= 5e-5
+    ]
+    yield _table("shares", ("length", "share"), rows)
 
 
-def _table(*names: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in names:
-        table.add_column(name, justify="right", no_wrap=True)
-    return table
+@tabled.register
+def table_of_shares(found: PathShares) -> Table:
+    """A row for every length."""
+    rows = tuple(enumerate(map(float, found.value)))
+    return Table("shares", "Shares of all paths, by length", ("length", "of all"), rows)

@@ -1,18 +1,28 @@
-"""Designs side by side, on the terminal."""
+"""Designs side by side."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
-
-from rich.table import Table as Grid
-from rich.text import Text
 
 from segre.analysis.comparison import GUARANTEES, Comparison, Design
 from segre.analysis.part import percent
 from segre.finding import GROUPS
-from segre.report.console import plain_console
-from segre.report.dimensions import known_by, trusted, value_in_words
-from segre.report.text import printed
+from segre.report.blocks import (
+    Block,
+    Cell,
+    Figure,
+    Page,
+    Say,
+    Section,
+    Table,
+    Tile,
+    Title,
+)
+from segre.report.charts import bars, lines
+from segre.report.dimensions import known_by, trusted, value_in_words, weakest
+from segre.report.views import paged, tabled, view
+from segre.values import counted
 
 _AT_ONCE = 6  # designs beside each other
 EXPONENT = (
@@ -23,6 +33,23 @@ UNKNOWN = (
     "For skips, norms and MLPs no exponent is known; segre collapse measures whether tokens become "
     "alike with depth."
 )
+
+
+@view.register
+def of_comparison(found: Comparison) -> Iterator[Block]:
+    """The name of each design, and a line for each quantity."""
+    yield Title(f"{counted(len(found.designs), 'design')} side by side", terminal=False)
+    for number, name in enumerate(found.names):
+        yield Say(f"{letter(number)}  {name}", wrap=False)
+    every = list(rows(found))
+    for start in range(0, len(found.designs), _AT_ONCE):
+        shown = range(start, min(start + _AT_ONCE, len(found.designs)))
+        cells = tuple((title, *(words[number] for number in shown)) for title, words in every)
+        numeric = (False, *[True] * len(shown))
+        yield Say()
+        yield Table("comparison", "", ("", *map(letter, shown)), cells, numeric)
+    yield Say()
+    yield Say(explained(found))
 
 
 def rows(found: Comparison) -> Iterator[tuple[str, list[str]]]:
@@ -99,21 +126,140 @@ def letter(number: int) -> str:
     return chr(ord("A") + number % 26) + (str(number // 26) if number >= 26 else "")
 
 
-@printed.register
-def print_comparison(found: Comparison) -> None:
-    """The name of each design, and a line for each quantity."""
-    console = plain_console()
-    for number, name in enumerate(found.names):
-        console.print(Text(f"{letter(number)}  {name}"), soft_wrap=True)
-    every = list(rows(found))
-    for start in range(0, len(found.designs), _AT_ONCE):
-        shown = range(start, min(start + _AT_ONCE, len(found.designs)))
-        grid = Grid(box=None, pad_edge=False)
-        grid.add_column("", no_wrap=True)
-        for number in shown:
-            grid.add_column(letter(number), justify="right", no_wrap=True)
-        for title, words in every:
-            grid.add_row(title, *(words[number] for number in shown))
-        console.print()
-        console.print(grid)
-    console.print(f"\n{explained(found)}")
+@tabled.register
+def table_of_comparison(found: Comparison) -> Table:
+    """One row for each design."""
+    columns = [
+        *("model", "parameters", "dimension", "lower", "upper", "status", "known by", "redundant"),
+        *GROUPS,
+        "no known symmetry",
+        "exponent",
+        *GUARANTEES.values(),
+        *(f"{what}, t={tokens}" for tokens in found.tokens for what in ("operations", "state")),
+    ]
+    out: list[tuple[Cell, ...]] = []
+    for one in found.designs:
+        finding = one.finding
+        costs: list[Cell] = []
+        for tokens in found.tokens:
+            costs += [one.cost.total(tokens), one.cost.state(tokens)]
+        out.append(
+            (
+                *(one.name, finding.parameters, finding.value, finding.lower, finding.upper),
+                *(finding.status, known_by(finding), one.redundant),
+                *(one.pieces[group] for group in GROUPS),
+                one.unexplained,
+                None if one.exponents is None else exponent_in_words(one),
+                *(one.guaranteed(trait) for trait in GUARANTEES),
+                *costs,
+            )
+        )
+    words = {"model", "status", "known by", "exponent", *GUARANTEES.values()}
+    return Table(
+        "designs",
+        "Designs side by side",
+        tuple(columns),
+        tuple(out),
+        tuple(column not in words for column in columns),
+        note=explained(found),
+    )
+
+
+def lines_of(found: Comparison) -> Table:
+    """A row for each quantity, a column for each design."""
+    cells: tuple[tuple[Cell, ...], ...] = tuple(
+        (name, *map(_cell, words)) for name, words in rows(found)
+    )
+    letters = (letter(number) for number in range(len(found.names)))
+    return Table("comparison", "", ("", *letters), cells, note=explained(found))
+
+
+def _cell(word: str) -> Cell:
+    """A whole number that is not broken at its commas."""
+    plain = word.replace(",", "")
+    return int(plain) if plain.isdigit() and "," in word else word
+
+
+@paged.register
+def page_of_comparison(found: Comparison) -> Page:
+    """The page: the table, dimensions, and operations against tokens."""
+    counts = Counter(known_by(one) for one in found.found)
+    known = ", ".join(f"{count} {words}" for words, count in counts.items())
+    section = Section(
+        "comparison",
+        "Side by side",
+        weakest(found.found),
+        f"{counted(len(found.designs), 'design')}. Dimensions: {known}.",
+        "Dimensions are computed or known by a theorem, and bounds are labelled. Exponents "
+        "follow from how attention weights are normalised, masked and gated. Operations and "
+        "state are counted.",
+        blocks=(lines_of(found), _dimensions(found), _operations(found)),
+    )
+    tiles = tuple(
+        Tile(
+            _named(number, one, 48),
+            value_in_words(one.finding),
+            one.finding.label,
+            f"of {one.finding.parameters:,} parameters",
+        )
+        for number, one in enumerate(found.designs[:8])
+    )
+    return Page("Designs side by side", "", tiles, (section,))
+
+
+def _named(number: int, one: Design, longest: int) -> str:
+    name = one.name if len(one.name) < longest else f"{one.name[: longest - 1]}…"
+    return f"{letter(number)}  {name}"
+
+
+def _dimensions(found: Comparison) -> Figure:
+    """Dimensions as a share of all parameters."""
+    known = [one.finding.parameters - (one.redundant or 0) for one in found.designs]
+    whole = [one.finding.parameters for one in found.designs]
+    shares = [100 * few / all_of_them for few, all_of_them in zip(known, whole, strict=True)]
+    least = min(range(len(shares)), key=lambda n: shares[n])
+    return bars(
+        "dimensions",
+        "Functional dimension as a share of the parameters",
+        "A bar for each design: the share of its parameters that the function depends on.",
+        f"The share is smallest for {letter(least)}: {shares[least]:.3g} %.",
+        [_named(n, one, 32) for n, one in enumerate(found.designs)],
+        {"dimension": shares, "redundant": [100 - share for share in shares]},
+        unit="% of parameters",
+        rest="redundant",
+        words=[
+            f"{value_in_words(one.finding)} of {one.finding.parameters:,}" for one in found.designs
+        ],
+    )
+
+
+def _operations(found: Comparison) -> Figure:
+    return lines(
+        "operations",
+        "Operations against the number of tokens",
+        "Operations of every design against the number of tokens, on logarithmic scales.",
+        _cheapest(found),
+        found.tokens,
+        {
+            f"{letter(n)} {one.name}": [one.cost.total(tokens) for tokens in found.tokens]
+            for n, one in enumerate(found.designs)
+        },
+        y="operations",
+        log=True,
+        first="tokens",
+        log_x=True,
+    )
+
+
+def _cheapest(found: Comparison) -> str:
+    """Which design needs the fewest operations on the most tokens."""
+    tokens = max(found.tokens)
+    totals = [one.cost.total(tokens) for one in found.designs]
+    least, most = min(totals), max(totals)
+    if least == most:
+        return f"On {tokens:,} tokens every design needs {short(least)} operations."
+    few, many = letter(totals.index(least)), letter(totals.index(most))
+    return (
+        f"On {tokens:,} tokens {few} needs the fewest operations ({short(least)}), {many} the most "
+        f"({short(most)})."
+    )

@@ -5,21 +5,17 @@ from __future__ import annotations
 import os
 import re
 import sys
-import textwrap
+from contextvars import ContextVar
+from io import StringIO
 from typing import IO, TYPE_CHECKING, Any, TextIO, cast
 
 from rich.console import Console, RenderableType
 from rich.measure import Measurement
-from rich.text import Text
-
-from segre.report.text import captured
 
 if TYPE_CHECKING:
     from rich.table import Column  # imported by those who print tables
 
-Lines = list[tuple[str, str, str | Text]]  # a name, a number and a sentence
-
-
+captured: ContextVar[StringIO | None] = ContextVar("captured", default=None)  # instead of stdout
 _COLUMNS = 80  # of text that is not printed to a terminal
 _UNBOUNDED = 1 << 16  # columns: wider than any table
 
@@ -88,30 +84,6 @@ class _Trimmed:
 def progress_console() -> Console:
     """A console on standard error, for progress."""
     return Console(stderr=True, _environ=_environment())
-
-
-def print_lines(console: Console, lines: Lines) -> None:
-    """Name, number and sentence in columns; long sentences wrap under themselves."""
-    named = max(len(name) for name, _, _ in lines)
-    numbered = max(len(number) for _, number, _ in lines)
-    margin = named + numbered + 4
-    for name, number, sentence in lines:
-        head = Text(f"{name:<{named}}  {number:>{numbered}}  ")
-        head.stylize("bold", 0, named)
-        if isinstance(sentence, Text):
-            console.print(head.append_text(sentence), soft_wrap=True)
-            continue
-        first, *rest = textwrap.wrap(
-            sentence,
-            max(30, console.width - margin),
-            break_long_words=False,  # specs are to be copied
-            break_on_hyphens=False,
-        ) or [""]
-        head.append(first)
-        head.rstrip()
-        console.print(head, soft_wrap=True)
-        for line in rest:
-            console.print(" " * margin + line, soft_wrap=True)
 
 
 def _environment() -> dict[str, str]:

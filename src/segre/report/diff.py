@@ -1,52 +1,64 @@
-"""What changed between two checkpoints, on the terminal."""
+"""What changed between two checkpoints."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-
-from rich.table import Table as Grid
-from rich.text import Text
+from dataclasses import replace
 
 from segre.analysis.diff import Diff
 from segre.checkpoint.changes import PIECES, Spot
 from segre.checkpoint.updates import Update
 from segre.files import shown
-from segre.report.console import plain_console
-from segre.report.text import printed
+from segre.report.blocks import (
+    Block,
+    Facts,
+    Figure,
+    Page,
+    Row,
+    Say,
+    Section,
+    Table,
+    Tile,
+    Title,
+    elsewhere,
+    terminal,
+)
+from segre.report.charts import heat_map, lines
+from segre.report.views import paged, tabled, view
 
 _FEW = 5  # heads, units, tokens
 FAR_APART = 0.5  # relative distance of models that may be unrelated
 FAR = (
     "far apart: these may be unrelated models; segre weights lineage A B looks for a common origin"
 )
+_LOWEST = 1e-6  # smaller singular values are drawn here
 _LAYERS = 40  # rows of the grid that are printed; of more layers, those that changed most
 
 
-@printed.register
-def print_diff(found: Diff) -> None:
+@view.register
+def of_diff(found: Diff) -> Iterator[Block]:
     """Configs, distances, ranks and outputs; then where the changes are."""
-    console = plain_console()
-    facts = Grid.grid(padding=(0, 2, 0, 0))
-    facts.add_column(style="bold", no_wrap=True)
-    facts.add_column()
-    for name, words in facts_of(found):
-        facts.add_row(name, Text(words))
-    console.print(facts)
+    yield Title("What changed between two checkpoints?", terminal=False)
+    yield facts_block(found)
     if not found.changes.total.raw:
         return
-    console.print()
-    console.print(f"Relative distance, {gauge_in_words(found)}:", style="bold")
-    grid = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    grid.add_column("", no_wrap=True)
-    pieces = [piece for piece in PIECES if piece in found.by_piece]
-    for piece in (*pieces, "all"):
-        grid.add_column(piece, justify="right", no_wrap=True)
-    for part, cells in rows_of(found):
-        grid.add_row(part_in_words(part), *(number(cells.get(piece)) for piece in (*pieces, "all")))
-    console.print(grid)
+    yield Say()
+    yield Say(f"Relative distance, {gauge_in_words(found)}:", "bold")
+    pieces = (*(piece for piece in PIECES if piece in found.by_piece), "all")
+    rows = tuple(
+        (part_in_words(part), *(number(cells.get(piece)) for piece in pieces))
+        for part, cells in rows_of(found)
+    )
+    yield Table("parts", "", ("", *pieces), rows, (False, *[True] * len(pieces)))
     for title, spots in spots_of(found):
         words = "; ".join(spot_in_words(spot) for spot in spots[:_FEW])
-        console.print(Text(f"{title}: {words}"))
+        yield terminal(Say(f"{title}: {words}"))
+    yield elsewhere(pieces_of(found), *most_of(found))
+
+
+def facts_block(found: Diff, start: int = 0) -> Facts:
+    """Lines about the whole; the first two are the names of the checkpoints."""
+    return Facts(tuple((name, "", words) for name, words in facts_of(found))[start:], values=False)
 
 
 def facts_of(found: Diff) -> Iterator[tuple[str, str]]:
@@ -194,3 +206,212 @@ def part_in_words(part: str) -> str:
 def number(value: float | None) -> str:
     """Three digits; nothing where there is nothing."""
     return "" if value is None else "0" if not value else f"{value:.3g}"
+
+
+@tabled.register
+def table_of_diff(found: Diff) -> Table:
+    """One row for each part and piece."""
+    rows = tuple(
+        (part, piece, one.relative, one.relative_raw)
+        for (part, piece), one in found.changes.grid.items()
+    )
+    columns = ("part", "piece", "distance", "as stored")
+    return Table("grid", "Relative distances", columns, rows, (False, False, True, True))
+
+
+def tiles_of(found: Diff) -> tuple[Tile, ...]:
+    """Distance, gauge, rank, outputs."""
+    total, out = found.changes.total, found.outputs
+    tiles = [
+        Tile("Distance", f"{found.value:.3g}", "measured", f"relative, {basis_in_words(found)}")
+    ]
+    if found.changes.moved:
+        remark = f"of the squared difference as stored ({total.relative_raw:.3g})"
+        tiles.append(Tile("was gauge", f"{100 * found.gauge:.3g} %", "measured", remark))
+    widest = max(found.changed, key=lambda one: one.rank / one.full, default=None)
+    rank = "none changed" if widest is None else rank_in_words(widest)
+    remark = (
+        "" if widest is None else f"of {len(found.changed):,} matrices that changed, the largest"
+    )
+    tiles.append(Tile("rank of the update", rank, "measured", remark))
+    apart = Tile("change of outputs", f"{out.mean:.2g}", "measured", f"relative, on {out.inputs}")
+    return (*tiles, apart)
+
+
+def pieces_of(found: Diff) -> Table:
+    """Distances by piece."""
+    pieces = [(piece, found.by_piece[piece]) for piece in PIECES if piece in found.by_piece]
+    note = f"Relative to the first model. Distance: {basis_in_words(found)}."
+    if not found.changes.moved:
+        rows = tuple((name, one.relative) for name, one in pieces)
+        return Table("pieces", "By piece", ("piece", "distance"), rows, (False, True), note)
+    both = tuple((name, one.relative, one.relative_raw) for name, one in pieces)
+    columns = ("piece", "distance", "as stored")
+    return Table("pieces", "By piece", columns, both, (False, True, True), note)
+
+
+def most_of(found: Diff) -> tuple[Block, ...]:
+    """Heads, units and tokens that changed most."""
+    blocks: list[Block] = []
+    for title, spots in spots_of(found):
+        tokens = spots[0].part == "embed"
+        columns = ("token", "id", "distance") if tokens else ("layer", "number", "distance", "")
+        rows = tuple(
+            (spot.text, spot.number, spot.distance)
+            if tokens
+            else (spot.part, spot.number, spot.distance, spot.text)
+            for spot in spots
+        )
+        numeric = (not tokens, True, True) if tokens else (True, True, True, False)
+        key = title.split()[0]
+        blocks.append(Table(key, f"{title[:1].upper()}{title[1:]}", columns, rows, numeric))
+    return tuple(blocks)
+
+
+def updates_of(found: Diff) -> Table:
+    """All updates of matrices."""
+    rows = tuple(
+        (one.part, one.name, one.distance, rank_in_words(one), one.directions, one.stable_rank)
+        for one in found.updates
+    )
+    columns = ("layer", "matrix", "distance", "rank", "99 % in", "stable rank")
+    note = (
+        "Rank: number of singular values above rounding. 99 % in: directions that carry 99 % of "
+        "the squared change."
+    )
+    numeric = (True, False, True, False, True, True)
+    return Table("updates", "Rank of the updates", columns, rows, numeric, note, folded=True)
+
+
+@paged.register
+def page_of_diff(found: Diff) -> Page:
+    """The page: what changed, where, and in how many directions."""
+    facts = dict(facts_of(found))
+    sections = (
+        Section.measured(
+            "whole",
+            "What changed",
+            facts["distance"].capitalize() + ".",
+            "The second checkpoint is moved towards the first by symmetries, which do not change "
+            "its function. The remaining difference is a change of the function."
+            if found.changes.moved
+            else "The files are compared as they are stored.",
+            "",
+            facts_block(found),
+            pieces_of(found),
+        ),
+        Section.measured(
+            "where",
+            "Where",
+            f"Relative distances by layer and piece, {gauge_in_words(found)}.",
+            "Root of the squared differences, summed over the tensors of a piece, relative to the "
+            "first. Single heads are compared by their query-key and value-output products.",
+            "",
+            Row(tuple(_maps(found))),
+            *most_of(found),
+        ),
+        Section.measured(
+            "updates",
+            "Rank of the update",
+            facts["update"][:1].upper() + facts["update"][1:] + ".",
+            "Singular values of the difference of each matrix, compared with those that rounding "
+            "gives.",
+            "",
+            *_spectra(found),
+            updates_of(found),
+        ),
+    )
+    names = f"{shown(found.one)} → {shown(found.two)}"
+    return Page("What changed between two checkpoints", names, tiles_of(found), sections)
+
+
+def grid_of(
+    found: Diff, *, stored: bool = False
+) -> tuple[list[str], list[str], list[list[float | None]]]:
+    """Parts, pieces, and the distance for each pair of them: in a common gauge, or as stored."""
+    pieces = [piece for piece in PIECES if piece in found.by_piece]
+    parts = list(found.by_part)
+    cells: list[list[float | None]] = []
+    for part in parts:
+        known = [found.changes.grid.get((part, piece)) for piece in pieces]
+        cells.append(
+            [None if one is None else one.relative_raw if stored else one.relative for one in known]
+        )
+    return parts, pieces, cells
+
+
+def _maps(found: Diff) -> Iterator[Figure]:
+    """Distances by layer and piece: as stored, if that is something else, and in common."""
+    every = {"In a common gauge" if found.changes.moved else "As stored": grid_of(found)}
+    if found.changes.moved:
+        every["As stored"] = grid_of(found, stored=True)
+    most = max((x for _, _, rows in every.values() for row in rows for x in row if x), default=1)
+    for place, (title, (parts, pieces, cells)) in enumerate(every.items()):
+        figure = heat_map(
+            "grid-stored" if place else "grid",
+            f"Relative distance by layer and piece: {title[:1].lower()}{title[1:]}",
+            "A map of relative distances with a row for each layer and a column for each piece.",
+            _farthest(parts, pieces, cells),
+            ("part", [part_in_words(part) for part in parts]),
+            ("piece", pieces),
+            cells,
+            what="distance",
+        )
+        scale = {"zmin": 0, "zmax": most, "texttemplate": "%{z:.2g}"}
+        yield replace(figure, traces=({**figure.traces[0], **scale},))
+
+
+def _farthest(parts: list[str], pieces: list[str], cells: list[list[float | None]]) -> str:
+    """Where the two are farthest apart."""
+    far, part, piece = max(
+        (cell or 0.0, part, piece)
+        for part, row in zip(parts, cells, strict=True)
+        for piece, cell in zip(pieces, row, strict=True)
+    )
+    if not far:
+        return "Nothing differs."
+    return f"The two differ most in {piece} of {part_in_words(part)}: {far:.2g}, relative."
+
+
+def _low_rank(found: Diff) -> str:
+    """In how many directions the most concentrated update goes."""
+    counts = {
+        f"{name} of layer {one.part}": (
+            int((one.spectrum > 0.1 * one.spectrum[0]).sum()),
+            len(one.spectrum),
+        )
+        for name, one in found.largest.items()
+    }
+    name = min(counts, key=lambda one: counts[one][0] / counts[one][1])
+    few, all_of_them = counts[name]
+    return (
+        f"The most concentrated update is that of {name}: {few} of {all_of_them} singular values "
+        "are above a tenth of the largest."
+    )
+
+
+def _spectra(found: Diff) -> Iterator[Figure]:
+    """Singular values of the largest update of each kind of matrix."""
+    largest = found.largest
+    if not largest:
+        return
+    count = max(len(one.spectrum) for one in largest.values())
+    series = {}
+    for name, one in largest.items():
+        top = max(float(one.spectrum[0]), 1e-300)
+        values = [max(float(value) / top, _LOWEST) for value in one.spectrum]
+        series[f"{name}, layer {one.part}"] = [*values, *[None] * (count - len(values))]
+    yield lines(
+        "spectra",
+        "Singular values of the update, relative to the largest",
+        "Lines: the singular values of the largest update of each kind of matrix.",
+        _low_rank(found),
+        range(1, count + 1),
+        series,
+        y="singular value",
+        log=True,
+        first="direction",
+        mode="lines",
+        note="A steep drop shows an update of low rank. Values below one millionth are drawn at "
+        "one millionth.",
+    )

@@ -1,95 +1,75 @@
-"""Dimensions of architectures on the terminal."""
+"""Dimensions of architectures: one with its evidence, or several side by side."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-
-from rich.text import Text
+from collections.abc import Callable, Iterable, Iterator
 
 from segre.finding import GROUPS, OWN, Finding, Findings, Status, Symmetry
-from segre.report.console import Lines, plain_console, print_lines
-from segre.report.text import printed
+from segre.report.blocks import Block, Cell, Fact, Facts, Figure, Table, Tile, Title
+from segre.report.views import drawn, tabled, view
 
 _LONG = 100_000  # from here on thousands are marked
-COLOURS = {
-    "proved by computation": "green",
-    "proved by theorem": "cyan",
-    "certain": "cyan",
-    "likely": "yellow",
-    "bounded": "yellow",
-    "estimated": "red",
-}
+_LABELS = ("proved by computation", "proved by theorem", "certain", "likely", "bounded")
+_PIECES = ("parameters", *GROUPS, "redundant", "%")
 
 
-@printed.register
-def print_finding(found: Finding) -> None:
+@view.register
+def of_finding(found: Finding) -> Iterator[Block]:
     """The dimension, how it is known, and the symmetries that account for the other parameters."""
+    yield Title(str(found.spec))
+    yield Facts(tuple(_facts(found)), grouped=found.parameters >= _LONG)
+
+
+def _facts(found: Finding) -> Iterator[Fact]:
     number = "{:,}".format if found.parameters >= _LONG else str
-    lines: Lines = [
-        (
-            "dimension",
-            value_in_words(found, number),
-            Text(status_in_words(found), style=COLOURS[found.label]),
-        ),
-        ("parameters", number(found.parameters), ""),
-    ]
+    yield Tile("dimension", value_in_words(found, number), found.label, status_in_words(found))
+    yield "parameters", found.parameters, ""
     for name, bound, evidence in (
         ("lower bound", found.lower, found.lower_evidence),
         ("upper bound", found.upper, found.upper_evidence),
         ("estimate", found.estimate, found.estimate_evidence),
     ):
         if bound is not None and evidence is not None:
-            lines.append((name, number(bound), evidence.statement))
+            yield name, bound, evidence.statement
     if found.sample is not None:
-        lines.append(("random points", number(found.sample.points), found.sample.how))
-        lines.append(
-            ("redundant", number(found.redundant or 0), f"parameters; {unexplained(found)}")
-        )
-    lines += _hypothesis_lines(found)
+        yield "random points", found.sample.points, found.sample.how
+        yield "redundant", found.redundant or 0, f"parameters; {unexplained(found)}"
+    for place, one in enumerate(() if found.theorem is None else found.theorem["hypotheses"]):
+        numbers = f"{one['left']:,} {one['relation']} {one['right']:,}"
+        yield "" if place else "hypotheses", one["name"], f"{one['says']}: {numbers}"
     if found.redundancy is not None:
-        lines += _redundancy_lines(found, number)
+        yield from _redundancy(found)
     elif found.symmetries:
         total = sum(symmetry.dimension for symmetry in found.symmetries)
-        known = found.status == "proved" and total == found.fiber_dimension
-        name, what = "symmetries", "dimensions of known symmetries:"
-        if known:
-            name, what = "fiber", "dimensions of weights that give the same function:"
-        lines.append((name, number(total), what))
-        lines += [("", number(s.dimension), f"{s.name}, {s.where}") for s in found.symmetries]
-    lines += [("note", "", note) for note in found.notes]
-    console = plain_console()
-    console.print(Text(str(found.spec), style="bold cyan"), soft_wrap=True)
-    print_lines(console, lines)
+        if found.status == "proved" and total == found.fiber_dimension:
+            yield "fiber", total, "dimensions of weights that give the same function:"
+        else:
+            yield "symmetries", total, "dimensions of known symmetries:"
+        yield from (("", one.dimension, f"{one.name}, {one.where}") for one in found.symmetries)
+    yield from (("note", "", note) for note in found.notes)
 
 
-def _hypothesis_lines(found: Finding) -> Lines:
-    """The hypotheses of the theorem, with the numbers of this architecture."""
-    if found.theorem is None:
-        return []
-    lines: Lines = []
-    for one in found.theorem["hypotheses"]:
-        numbers = f"{one['left']:,} {one['relation']} {one['right']:,}"
-        lines.append(("" if lines else "hypotheses", one["name"], f"{one['says']}: {numbers}"))
-    return lines
-
-
-def _redundancy_lines(found: Finding, number: Callable[[int], str]) -> Lines:
+def _redundancy(found: Finding) -> Iterator[Fact]:
     """Redundant parameters of a transformer by piece; equal lines of many layers become one."""
     redundancy = found.redundancy
     assert redundancy is not None
-    share = f"{redundancy['total'] / found.parameters:.3%}".replace("%", " %")
-    words = f"parameters ({share}) can change without changing the function:"
     name = "redundant" if found.sample is None else "symmetries"
-    lines: Lines = [(name, number(redundancy["total"]), words)]
+    words = f"parameters ({share(found)}) can change without changing the function:"
+    yield name, redundancy["total"], words
     alike = gathered(found)
     for group in GROUPS:
         own = [line for line in alike if line.group == group]
         if len(own) > 1:
-            lines.append((group, number(redundancy["pieces"][group]), ""))
+            yield group, redundancy["pieces"][group], ""
         for line in own:
             words = f"{line.name}, {line.where}"
-            lines.append((group if len(own) == 1 else "", number(line.dimension), words))
-    return lines
+            yield group if len(own) == 1 else "", line.dimension, words
+
+
+def share(found: Finding) -> str:
+    """The redundant parameters as a share of all."""
+    total = (found.redundancy or {"total": 0})["total"]
+    return f"{total / found.parameters:.3%}".replace("%", " %")
 
 
 def gathered(found: Finding) -> list[Symmetry]:
@@ -115,33 +95,76 @@ def _when(symmetry: Symmetry) -> str:
     return words.get(symmetry.holds, "")
 
 
-@printed.register
-def print_findings(several: Findings) -> None:
-    """One line for each transformer: its parameters, and which of them are redundant."""
-    from rich.table import Table  # here: one finding needs none
+@tabled.register
+def symmetries_of(found: Finding) -> Table:
+    """All symmetries."""
+    names: tuple[str, ...] = ("symmetry", "where", "dimensions")
+    rows: list[tuple[Cell, ...]] = [(x.name, x.where, x.dimension) for x in found.symmetries]
+    if found.redundancy is not None:
+        names = (*names, "piece", "holds")
+        rows = [
+            (*row, one.group, one.holds) for row, one in zip(rows, found.symmetries, strict=True)
+        ]
+    return Table("symmetries", "Symmetries", names, tuple(rows))
 
-    table = Table(box=None, pad_edge=False)
-    table.add_column("model", no_wrap=True)
-    for title in ("parameters", *GROUPS, "redundant", "%", "dimension"):
-        table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("known by", no_wrap=True)
-    for name, one in zip(several.names, several.found, strict=True):
-        redundancy = one.redundancy or {"pieces": dict.fromkeys(GROUPS, 0), "total": 0}
-        share = 100 * redundancy["total"] / one.parameters
-        pieces = [f"{redundancy['pieces'][group]:,}" for group in GROUPS]
-        table.add_row(
-            name,
-            f"{one.parameters:,}",
-            *pieces,
-            f"{redundancy['total']:,}",
-            f"{share:.3f}",
-            value_in_words(one, "{:,}".format),
-            known_by(one),
-        )
-    console = plain_console()
-    console.print(table)
-    if said := trusted(several.found):
-        console.print(said, soft_wrap=True)
+
+@view.register
+def of_findings(several: Findings) -> Iterator[Block]:
+    """One line for each architecture: its parameters, and which of them are redundant."""
+    yield Title("Redundant parameters", terminal=False)
+    formats = ("", ",", *[","] * len(GROUPS), ",", ".3f", "", "")
+    names = ("model", *_PIECES, "dimension", "known by")
+    numeric = (False, *[True] * (len(names) - 2), False)
+    rows = tuple(
+        (*_row(name, one), value_in_words(one, "{:,}".format), known_by(one))
+        for name, one in zip(several.names, several.found, strict=True)
+    )
+    note = trusted(several.found)
+    yield Table("models", "", names, rows, numeric, note, formats=formats)
+
+
+@drawn.register
+def plot_of_findings(several: Findings) -> Iterator[Figure]:
+    """The share of redundant parameters of each architecture, by piece."""
+    from segre.report.charts import bars
+
+    shares = {
+        group: [
+            100 * (one.redundancy or {"pieces": {}})["pieces"].get(group, 0) / one.parameters
+            for one in several.found
+        ]
+        for group in GROUPS
+    }
+    totals = [sum(each) for each in zip(*shares.values(), strict=True)]
+    most = max(range(len(totals)), key=lambda n: totals[n])
+    yield bars(
+        "redundant",
+        "Redundant parameters, by piece",
+        "A bar for each architecture: redundant parameters as a share of all, by piece.",
+        f"The share is largest for {several.names[most]}: {totals[most]:.3f} %.",
+        [name[:60] for name in several.names],
+        {group: values for group, values in shares.items() if any(values)} or {"none": totals},
+        unit="redundant parameters, % of all",
+        words=[f"{total:.3f} %" for total in totals],
+    )
+
+
+@tabled.register
+def table_of_findings(several: Findings) -> Table:
+    """The same with the dimension as a number."""
+    names = ("model", *_PIECES[:-1], "share in %", "dimension", "known by")
+    rows = tuple(
+        (*_row(name, one), one.number, known_by(one))
+        for name, one in zip(several.names, several.found, strict=True)
+    )
+    return Table("models", "", names, rows, note=trusted(several.found))
+
+
+def _row(name: str, found: Finding) -> tuple[Cell, ...]:
+    redundancy = found.redundancy or {"pieces": dict.fromkeys(GROUPS, 0), "total": 0}
+    pieces = (redundancy["pieces"][group] for group in GROUPS)
+    total = redundancy["total"]
+    return (name, found.parameters, *pieces, total, 100 * total / found.parameters)
 
 
 def unexplained(found: Finding) -> str:
@@ -152,7 +175,7 @@ def unexplained(found: Finding) -> str:
     return f"{few:,} of them {'is' if few == 1 else 'are'} explained by no known symmetry"
 
 
-def value_in_words(found: Finding, number: Callable[[int], str]) -> str:
+def value_in_words(found: Finding, number: Callable[[int], str] = "{:,}".format) -> str:
     """The dimension as far as it is known; a bound is labelled as a bound."""
     if found.number is not None:
         return number(found.number)
@@ -186,7 +209,7 @@ def trusted(several: Iterable[Finding]) -> str:
 
 def weakest(several: Iterable[Finding]) -> Status:
     """The label of several dimensions together: that of the one known least surely."""
-    return max((one.label for one in several), key=list(COLOURS).index)
+    return max((one.label for one in several), key=(*_LABELS, "estimated").index)
 
 
 def status_in_words(found: Finding) -> str:

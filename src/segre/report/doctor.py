@@ -1,26 +1,23 @@
-"""An installation on the terminal: what works, what is missing, and what to do about it."""
+"""An installation: what works, what is missing, and what to do about it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from rich.text import Text
-
 from segre.doctor import Examination, Extra, Package
-from segre.report.console import plain_console
-from segre.report.text import printed
+from segre.report.blocks import Block, Say, Title
+from segre.report.views import view
 
 _COLOURS = {"ok": "green", "missing": "yellow", "wrong version": "yellow", "broken": "red"}
+_WIDTH = max(map(len, _COLOURS))
 _GIB = 1 << 30
 Line = tuple[str, str]  # a state, or nothing, and words
 
 
-@printed.register
-def print_examination(found: Examination) -> None:
+@view.register
+def of_examination(found: Examination) -> Iterator[Block]:
     """The state of every part, and a summary in the last line."""
-    console = plain_console()
-    width = max(map(len, _COLOURS))
     for title, lines in (
         ("segre", _own(found)),
         ("core", map(_package, found.core)),
@@ -28,11 +25,10 @@ def print_examination(found: Examination) -> None:
         ("machine", _machine(found.machine)),
         ("self-test", ((check.state, check.words) for check in found.checks)),
     ):
-        console.print(Text(title, style="bold"))
+        yield Title(title, style="bold")
         for state, words in lines:
-            head = Text(f"  {state:<{width}}  ", style=_COLOURS.get(state, ""))
-            console.print(head.append(words, style="default"), soft_wrap=True)
-    console.print(_summary(found), soft_wrap=True)
+            yield Say(f"  {state:<{_WIDTH}}  {words}", _COLOURS.get(state, ""), wrap=False)
+    yield _summary(found)
 
 
 def _own(found: Examination) -> Iterator[Line]:
@@ -83,9 +79,9 @@ def _machine(facts: dict[str, Any]) -> Iterator[Line]:
     yield "", "not needed: GPU, display, browser, network"
 
 
-def _summary(found: Examination) -> Text:
+def _summary(found: Examination) -> Say:
     absent = [extra.name for extra in found.extras if extra.state != "ok"]
     rest = f"; extras not installed completely: {', '.join(absent)}" if absent else ""
     if found.works:
-        return Text(f"segre works{rest}", style="bold green")
-    return Text(f"segre does not work: see the problems above{rest}", style="bold red")
+        return Say(f"segre works{rest}", "bold green", wrap=False)
+    return Say(f"segre does not work: see the problems above{rest}", "bold red", wrap=False)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Sequence
-
-from rich.console import Console
-from rich.text import Text
+from collections.abc import Iterator, Sequence
 
 from segre.finding import GROUPS
 from segre.geometry.choice import Choice
 from segre.geometry.explain import Explanation
 from segre.geometry.laws import Laws
-from segre.report.console import plain_console
-from segre.report.dimensions import unexplained
-from segre.report.text import printed
+from segre.report.blocks import Block, Fact, Facts, Say, Table, Tile, Title, elsewhere
+from segre.report.dimensions import (
+    share,
+    status_in_words,
+    symmetries_of,
+    unexplained,
+    value_in_words,
+)
+from segre.report.views import tabled, view
 from segre.values import counted, listed
 
+_NUMBER = 15  # letters
 _HOLDS = {
     "exact": "for every eps and every output",
     "eps=0": "only at eps = 0",
@@ -24,63 +27,74 @@ _HOLDS = {
 }
 
 
-@printed.register
-def print_explanation(found: Explanation) -> None:
+@view.register
+def of_explanation(found: Explanation) -> Iterator[Block]:
     """What is redundant and why, choice by choice."""
-    console = plain_console()
     finding = found.finding
     redundancy = finding.redundancy or {"total": 0, "pieces": {}, "holds": {}}
-    total = redundancy["total"]
-    console.print(Text(found.name, style="bold cyan"), soft_wrap=True)
-    share = f"{total / finding.parameters:.3%}".replace("%", " %")
-    _paragraph(
-        console,
-        f"{finding.parameters:,} parameters, of which {total:,} ({share}) are redundant: they can "
-        f"change without changing the function. By piece, {found.counted}:",
+    yield Title(found.name)
+    dimension = value_in_words(finding)
+    yield elsewhere(
+        Facts((Tile("dimension", dimension, finding.label, status_in_words(finding)),)),
+        Say("" if str(finding.spec) == found.name else str(finding.spec)),
     )
-    for group in GROUPS:
-        for symmetry in finding.symmetries:
-            if symmetry.group == group:
-                label = f"{group}: {symmetry.name}, {symmetry.where}"
-                _item(console, symmetry.dimension, label)
-    console.print()
-    for holds, count in redundancy["holds"].items():
-        if count:
-            _item(console, count, _HOLDS[holds])
+    yield Say(
+        f"{finding.parameters:,} parameters, of which {redundancy['total']:,} ({share(finding)}) "
+        "are redundant: they can change without changing the function. By piece, "
+        f"{found.counted}:",
+        width=100,
+    )
+    pieces = [
+        (one.dimension, f"{group}: {one.name}, {one.where}")
+        for group in GROUPS
+        for one in finding.symmetries
+        if one.group == group
+    ]
+    holds = [(count, _HOLDS[name]) for name, count in redundancy["holds"].items() if count]
+    yield from _counted(pieces)
+    yield Say()
+    yield from _counted(holds)
     if found.discrete:
-        console.print("\nDiscrete symmetries, in addition:", style="bold")
+        yield Say("\nDiscrete symmetries, in addition:", "bold")
         for one in found.discrete:
             places = "" if one.times == 1 else f", at each of {one.times:,} places"
-            console.print(f"  {one.group}: {one.what}{places}", soft_wrap=True)
+            yield Say(f"  {one.group}: {one.what}{places}", wrap=False)
     if found.laws is not None:
-        _print_laws(console, found.laws)
-    _print_choices(console, found.choices)
+        yield from _laws(found.laws)
+    yield from _choices(found.choices)
     if finding.number is not None:
-        console.print()
-        _paragraph(console, f"The dimension is {finding.number:,}, {finding.proof()}.")
+        yield Say()
+        yield Say(f"The dimension is {finding.number:,}, {finding.proof()}.", width=100)
     if said := unexplained(finding):
-        _paragraph(console, f"In all, {finding.redundant:,} parameters are redundant; {said}.")
+        yield Say(f"In all, {finding.redundant:,} parameters are redundant; {said}.", width=100)
     for note in finding.notes:
-        console.print()
-        _paragraph(console, note)
+        yield Say()
+        yield Say(note, width=100)
 
 
-def _print_laws(console: Console, laws: Laws) -> None:
+def _counted(rows: Sequence[tuple[int, str]]) -> Iterator[Facts]:
+    """Numbers of a fixed width, each with what it counts."""
+    facts: tuple[Fact, ...] = tuple((f"{n:>{_NUMBER},}", "", what) for n, what in rows)
+    if facts:
+        yield Facts(facts, values=False)
+
+
+def _laws(laws: Laws) -> Iterator[Block]:
     """What gradient flow conserves because of each symmetry."""
-    console.print("\nWhat gradient flow conserves because of them:", style="bold")
+    yield Say("\nWhat gradient flow conserves because of them:", "bold")
     for law in laws.every:
         said = f"nothing that is known: {law.reason}"
         if law.formula is not None:
             said = f"{law.formula} ({counted(law.count, 'scalar')})"
-        _paragraph(console, f"{law.name}, {law.where}: {said}", indent="  ")
-    _paragraph(console, f"  {laws.independent:,} of these scalars are independent.", indent="  ")
+        yield Say(f"  {law.name}, {law.where}: {said}", width=100)
+    yield Say(f"  {laws.independent:,} of these scalars are independent.", width=100)
 
 
-def _print_choices(console: Console, choices: Sequence[Choice]) -> None:
+def _choices(choices: Sequence[Choice]) -> Iterator[Block]:
     """What each design choice removes and adds."""
-    console.print("\nHow each design choice changes these numbers:", style="bold")
+    yield Say("\nHow each design choice changes these numbers:", "bold")
     for choice in choices:
-        _paragraph(console, _sentence(choice), indent="  ")
+        yield Say(f"  {_sentence(choice)}", width=100)
 
 
 def _sentence(choice: Choice) -> str:
@@ -97,23 +111,7 @@ def _sentence(choice: Choice) -> str:
     return f"{name}, instead of {choice.instead}: {', '.join(parts)}."
 
 
-def _item(console: Console, number: int, text: str) -> None:
-    width = max(40, console.width - 18)
-    first, *rest = textwrap.wrap(text, width) or [""]
-    console.print(f"{number:>15,}  {first}")
-    for line in rest:
-        console.print(" " * 17 + line)
-
-
-def _paragraph(console: Console, text: str, indent: str = "") -> None:
-    width = max(40, min(console.width, 100))
-    lines = textwrap.wrap(
-        text,
-        width,
-        initial_indent=indent,
-        subsequent_indent=indent + "  " * bool(indent),
-        break_on_hyphens=False,
-        break_long_words=False,
-    )
-    for line in lines:
-        console.print(line, soft_wrap=True)
+@tabled.register
+def table_of_explanation(told: Explanation) -> Table:
+    """All symmetries of what is explained."""
+    return symmetries_of(told.finding)

@@ -1,90 +1,100 @@
-"""Answers about given weights on the terminal: same function, strata, recovered weights."""
+"""Answers about given weights: same function, strata, recovered weights."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
-
-from rich.console import Console
-from rich.text import Text
 
 from segre.geometry.recovery.answer import Recovered
 from segre.geometry.strata import Stratum
 from segre.geometry.verdict import Comparison
-from segre.report.console import Lines, plain_console, print_lines
-from segre.report.text import printed
+from segre.report.blocks import Block, Fact, Facts, Say, Table, Title
+from segre.report.views import view
+
+_COLOURS = {"same": "bold green", "different": "bold red", "undecided": "bold yellow"}
+TANGENT = "dimensions of the tangent space at these weights"
 
 
-@printed.register
-def print_comparison(found: Comparison) -> None:
+@view.register
+def of_comparison(found: Comparison) -> Iterator[Block]:
     """The verdict and what it rests on."""
-    console = plain_console()
+    yield Title("Are two networks the same function?", terminal=False)
     proved = "proved" if found.proved else "not proved"
-    colour = {"same": "green", "different": "red", "undecided": "yellow"}[found.verdict]
-    head = Text(found.verdict, style=f"bold {colour}")
-    console.print(head.append(f" ({proved}): {found.reason}", style="default"), soft_wrap=True)
+    words = f"{found.verdict} ({proved}): {found.reason}"
+    yield Say(words, _COLOURS[found.verdict], wrap=False)
     for name, value in (
         ("normal forms differ by", found.normal_form_residual),
         ("outputs differ by", found.output_residual),
         ("largest condition number", found.condition),
     ):
         if value is not None and not found.proved:
-            console.print(f"  {name} {value:.1e}")
+            yield Say(f"  {name} {value:.1e}")
     if found.first_difference is not None:
-        console.print(f"  first difference: {found.first_difference.invariant}", soft_wrap=True)
+        yield Say(f"  first difference: {found.first_difference.invariant}", wrap=False)
 
 
-@printed.register
-def print_stratum(found: Stratum) -> None:
+@view.register
+def of_stratum(found: Stratum) -> Iterator[Block]:
     """What kind of point it is, and the numbers behind it."""
-    why = f": {', '.join(found.reasons)}" if found.reasons else ""
-    lines: Lines = [
-        ("point", "", f"{found.kind}{why}"),
-        ("boundary", "", "yes: real weights miss functions nearby" if found.boundary else "no"),
-        ("rank of V", str(found.rank_V), f"of at most {min(found.d, found.d_out)}"),
-        ("rank of A", str(found.rank_A), f"of at most {min(found.a, found.d)}"),
-        ("dimension", str(found.dimension), "of the function space"),
-        ("tangent", str(found.tangent), "dimensions of the tangent space at these weights"),
+    yield Title("A point of the function space", terminal=False)
+    every = "dimensions spanned by the tangent spaces at all weights with this function"
+    yield Facts(
         (
-            "tangents",
-            str(found.tangent_span),
-            "dimensions spanned by the tangent spaces at all weights with this function",
+            ("point", "", kind_in_words(found)),
+            ("boundary", "", "yes: real weights miss functions nearby" if found.boundary else "no"),
+            ("rank of V", found.rank_V, f"of at most {min(found.d, found.d_out)}"),
+            ("rank of A", found.rank_A, f"of at most {min(found.a, found.d)}"),
+            ("dimension", found.dimension, "of the function space"),
+            ("tangent", found.tangent, TANGENT),
+            ("tangents", found.tangent_span, every),
+            *(("fiber" if not n else "", "", part) for n, part in enumerate(found.fiber)),
+            arithmetic(found),
         ),
-    ]
-    lines += [("fiber" if not n else "", "", part) for n, part in enumerate(found.fiber)]
-    lines.append(("arithmetic", "", "exact" if found.exact else "float64, tolerance 1e-9"))
-    print_lines(plain_console(), lines)
+        grouped=False,
+    )
 
 
-@printed.register
-def print_recovered(found: Recovered) -> None:
+def kind_in_words(found: Any) -> str:
+    """The kind of a point, and why it is that."""
+    return f"{found.kind}: {', '.join(found.reasons)}" if found.reasons else str(found.kind)
+
+
+def arithmetic(found: Any) -> Fact:
+    """In which numbers a point was classified."""
+    return "arithmetic", "", "exact" if found.exact else "float64, tolerance 1e-9"
+
+
+@view.register
+def of_recovered(found: Recovered) -> Iterator[Block]:
     """The matrices found, with their accuracy and the method."""
-    console = plain_console()
-    lines: Lines = [
+    yield Title("Weights from queries", terminal=False)
+    facts: list[Fact] = [
         ("recovered", "", f"{found.spec} ({found.status}, {found.inputs} inputs)"),
         ("residual", "", f"{found.residual:.1e} (relative)"),
     ]
     if found.error is not None:
-        lines.append(("error", "", f"about {found.error:.1e} (relative, estimated)"))
+        facts.append(("error", "", f"about {found.error:.1e} (relative, estimated)"))
     if found.success_rate is not None:
         rate = f"{found.success_rate:.0%} of {found.starts} starts succeeded"
-        lines.append(("starts", "", rate))
-    lines += [("note", "", note) for note in found.notes]
-    print_lines(console, lines)
+        facts.append(("starts", "", rate))
+    yield Facts((*facts, *(("note", "", note) for note in found.notes)))
     document = found.document()
     for number, head in enumerate(document["heads"], 1):
         label = f" of head {number}" if len(document["heads"]) > 1 else ""
         for name in ("V", "A"):
-            _print_matrix(console, f"{name}{label}", head[name])
+            yield from _matrix(f"{name}{label}", head[name])
     for number, matrix in enumerate(document["products"]):
-        _print_matrix(console, f"M_{number}" if number else "L", matrix)
+        yield from _matrix(f"M_{number}" if number else "L", matrix)
     for head in document["alternatives"]:
         for name in ("V", "A"):
-            _print_matrix(console, f"{name} of the other pair with this function", head[name])
+            yield from _matrix(f"{name} of the other pair with this function", head[name])
 
 
-def _print_matrix(console: Console, name: str, rows: list[list[Any]]) -> None:
+def _matrix(name: str, rows: list[list[Any]]) -> Iterator[Block]:
     cells = [[x if isinstance(x, str) else f"{x:.6g}" for x in row] for row in rows]
     width = max(len(cell) for row in cells for cell in row)
-    console.print(f"{name} =")
-    for row in cells:
-        console.print("  " + "  ".join(f"{cell:>{width}}" for cell in row), soft_wrap=True)
+    yield Say(f"{name} =")
+    lines = tuple(tuple(f"{cell:>{width}}" for cell in row) for row in cells)
+    lines = tuple((f"  {row[0]}", *row[1:]) for row in lines)
+    columns = ("",) * len(lines[0])
+    yield Table(name, "", columns, lines, (True,) * len(columns))

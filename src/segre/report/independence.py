@@ -1,46 +1,50 @@
-"""Components of conditional-independence varieties on the terminal."""
+"""Components of conditional-independence varieties."""
 
 from __future__ import annotations
 
-from rich.text import Text
+from collections.abc import Iterator
 
-from segre.report.console import Lines, plain_console, print_lines
-from segre.report.text import printed
+from segre.report.blocks import Block, Cell, Fact, Facts, Say, Table, Tile, Title
+from segre.report.views import tabled, view
 from segre.variety.ci import Decomposition, Membership, said
 
 
-@printed.register
-def print_decomposition(found: Decomposition) -> None:
+@view.register
+def of_decomposition(found: Decomposition) -> Iterator[Block]:
     """The kinds of components, and where a matrix lies if there is one."""
-    console, grid = plain_console(), found.grid
+    grid = found.grid
     head = f"{grid.d} x {grid.k * grid.l} matrices on a {grid.k}x{grid.l} grid: rank < {grid.s} in "
-    head += f"grid columns, rank < {grid.t} in grid rows"
-    console.print(Text(head, style="bold cyan"), soft_wrap=True)
+    yield Title(f"{head}grid columns, rank < {grid.t} in grid rows")
     components = "component" if found.value == 1 else "components"
-    print_lines(
-        console,
-        [(components, f"{found.value:,}", Text(f"proved: {found.how}", style="green"))],
+    yield Facts(
+        (Tile(components, f"{found.value:,}", "proved by theorem", f"proved: {found.how}"),)
     )
-    console.print()
-    title = f"{'count':>6}  {'dimension':>9}  {'tangent':>7}  " if found.tangents else ""
-    title = title or f"{'count':>6}  {'dimension':>9}  "
-    console.print(Text(f"{title}points of one of them", style="bold"), soft_wrap=True)
-    for n, kind in enumerate(found.kinds):
-        tangent = f"{found.tangents[n]:>7}  " if found.tangents else ""
-        words = said(grid, kind.example)
-        line = f"{kind.count:>6}  {kind.dimension:>9}  {tangent}{words}"
-        console.print(line, soft_wrap=True)
+    yield Say()
+    tangents = [()] * len(found.kinds) if not found.tangents else [(n,) for n in found.tangents]
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (f"{kind.count:>6}", f"{kind.dimension:>9}", *more, said(grid, kind.example))
+        for kind, more in zip(found.kinds, tangents, strict=True)
+    )
+    names = (" count", "dimension", *["tangent"] * bool(found.tangents), "points of one of them")
+    yield Table("components", "", names, rows, (*[True] * (len(names) - 1), False))
     if found.membership is not None:
-        console.print()
-        print_lines(console, _matrix_lines(found, found.membership))
+        yield Say()
+        yield Facts(tuple(_matrix(found, found.membership)))
 
 
-def _matrix_lines(found: Decomposition, own: Membership) -> Lines:
+def _matrix(found: Decomposition, own: Membership) -> Iterator[Fact]:
     if own.reason:
-        return [("matrix", "", Text(f"not in the variety: {own.reason}", style="red"))]
+        yield "matrix", "", f"not in the variety: {own.reason}"
+        return
     components = "component" if own.count == 1 else "components"
-    lines: Lines = [("matrix", "", f"on {own.count:,} {components}")]
-    lines += [("", str(one.dimension), said(found.grid, one)) for one in own.components]
+    yield "matrix", "", f"on {own.count:,} {components}"
+    yield from (("", one.dimension, said(found.grid, one)) for one in own.components)
     if own.count > len(own.components):
-        lines.append(("", "", f"and {own.count - len(own.components):,} more"))
-    return lines
+        yield "", "", f"and {own.count - len(own.components):,} more"
+
+
+@tabled.register
+def table_of_components(found: Decomposition) -> Table:
+    """A line for each kind of component."""
+    rows = tuple((one.count, one.dimension, said(found.grid, one.example)) for one in found.kinds)
+    return Table("components", "Components", ("count", "dimension", "points"), rows)

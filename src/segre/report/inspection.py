@@ -1,49 +1,40 @@
-"""The answers of `segre diagnose` and `segre trace`, on the terminal."""
+"""The answers of `segre diagnose` and `segre trace`; `inspection_page` has their plots."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from rich.table import Table
-from rich.text import Text
 
 from segre.fields.interface import Array
 from segre.inspect.diagnose import Diagnosis
 from segre.inspect.measure import Finding
 from segre.inspect.trace import WAYS, Trace
-from segre.report.console import plain_console
-from segre.report.text import printed
+from segre.report.blocks import Block, Cell, Items, Say, Table, Title, elsewhere, terminal
+from segre.report.views import tabled, view
+
+_BLOCKS = " ▁▂▃▄▅▆▇█"
+_MOST = 12  # tokens that are listed
+LENGTHS = ("none", "one", "two", "three", "more")
 
 
-@printed.register
-def print_diagnosis(found: Diagnosis) -> None:
+@view.register
+def of_diagnosis(found: Diagnosis) -> Iterator[Block]:
     """The findings, then one line for every measure."""
-    console = plain_console()
-    console.print(Text(head_of(found), style="bold"), soft_wrap=True)
+    yield Title(head_of(found), found.status, style="bold")
     if not found.findings:
-        console.print(found.in_words)
-    for number, one in enumerate(found.findings, 1):
-        grid = Table.grid(padding=(0, 1, 0, 0))
-        grid.add_column(justify="right", no_wrap=True)
-        grid.add_column()
-        grid.add_row(f"{number}.", Text(one.what))
-        grid.add_row("", Text(f"{one.means}{beside(one)}", style="dim"))
-        console.print(grid)
+        yield Say(found.in_words)
+    yield findings_block(found)
     if found.control_findings is not None:
-        console.print(control_in_words(found))
-    console.print()
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("measure")
-    for column in ("smallest", "median", "largest", "at", *(("random",) if found.control else ())):
-        table.add_column(column, justify="right", no_wrap=True, min_width=8)
-    for cells in rows_of(found):
-        table.add_row(*cells)
-    console.print(table)
+        yield Say(control_in_words(found))
+    yield Say()
+    names = ("smallest", "median", "largest", "at", *["random"] * bool(found.control))
+    numeric = (False, *[True] * len(names))
+    yield Table("measures", "", ("measure", *names), rows_of(found), numeric, wraps=("measure",))
     if found.effects:
-        console.print()
-        console.print(effects_of(found))
+        yield Say()
+        yield effects_of(found)
 
 
 def head_of(found: Diagnosis) -> str:
@@ -73,9 +64,15 @@ def control_in_words(found: Diagnosis) -> str:
     return f"With random weights {count} thing{'s stand' if count > 1 else ' stands'} out."
 
 
-def rows_of(found: Diagnosis) -> list[list[str]]:
+def findings_block(found: Diagnosis) -> Items:
+    """The findings, the most important first."""
+    items = tuple(f"{one.what}\n{one.means}{beside(one)}" for one in found.findings)
+    return Items("", items, numbered=True)
+
+
+def rows_of(found: Diagnosis) -> tuple[tuple[Cell, ...], ...]:
     """Every measure: smallest, median, largest, and where that is."""
-    rows = []
+    rows: list[tuple[Cell, ...]] = []
     for one in found.measured:
         values = found.values[one.key]
         place = np.unravel_index(int(values.argmax()), values.shape)
@@ -85,52 +82,52 @@ def rows_of(found: Diagnosis) -> list[list[str]]:
             "head": f"head {'.'.join(str(n + 1) for n in place)}",
         }[one.axis]
         numbers = [float(values.min()), float(np.median(values)), float(values.max())]
-        row = [one.title, *(f"{number:.3g}" for number in numbers), at]
+        row = [one.title, *(f"{number:>8.3g}" for number in numbers), f"{at:>8}"]
         if found.control:
             twin = found.control.get(one.key)
-            row.append("" if twin is None else f"{float(twin.max()):.3g}")
-        rows.append(row)
-    return rows
+            row.append(f"{'' if twin is None else f'{float(twin.max()):.3g}':>8}")
+        rows.append(tuple(row))
+    return tuple(rows)
 
 
 def effects_of(found: Diagnosis) -> Table:
     """The effect of interventions."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("intervention", no_wrap=True)
-    for column in ("loss", "sink heads", "change of outputs"):
-        table.add_column(column, justify="right", no_wrap=True)
-    for number, one in enumerate(found.effects):
-        name = one.what if number < 2 else f"control: {one.what}"
-        loss = "" if one.loss is None else f"{one.loss:.3f}"
-        sinks = "" if one.sinks is None else str(one.sinks)
-        table.add_row(name, loss, sinks, f"{one.apart:.2g}")
-    return table
+    rows = tuple(
+        (one.what if n < 2 else f"control: {one.what}", one.loss, one.sinks, one.apart)
+        for n, one in enumerate(found.effects)
+    )
+    names = ("intervention", "loss", "sink heads", "change of outputs")
+    numeric = (False, True, True, True)
+    return Table("effects", "Interventions", names, rows, numeric, formats=("", ".3f", "", ".2g"))
 
 
-_BLOCKS = " ▁▂▃▄▅▆▇█"
-_MOST = 12  # tokens that are listed
+@tabled.register
+def table_of_diagnosis(found: Diagnosis) -> Table:
+    """One row for each finding."""
+    rows = tuple(
+        (one.measure, one.what, one.size, one.typical, one.control, one.depth, one.layer)
+        for one in found.findings
+    )
+    columns = ("measure", "finding", "size", "median", "random", "depth", "layer")
+    numeric = (False, False, True, True, True, True, True)
+    return Table("findings", "What stands out", columns, rows, numeric)
 
 
-@printed.register
-def print_trace(found: Trace) -> None:
+@view.register
+def of_trace(found: Trace) -> Iterator[Block]:
     """A strip for every method, then the tokens with the largest scores."""
-    console = plain_console()
-    console.print(Text(trace_head(found), style="bold"), soft_wrap=True)
+    yield Title(trace_head(found), found.status, style="bold")
     for name, words in WAYS.items():
-        console.print(Text(f"{name:<10}{strip(found.scores[name])}  {words}"), soft_wrap=True)
-    console.print()
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("token", justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
-    for name in WAYS:
-        table.add_column(name, justify="right", no_wrap=True)
-    for token in most_of(found):
-        table.add_row(*cells_of(found, token))
-    console.print(table)
-    console.print(terms_in_words(found))
-
-
-LENGTHS = ("none", "one", "two", "three", "more")
+        yield terminal(Say(f"{name:<10}{strip(found.scores[name])}  {words}", wrap=False))
+    yield Say()
+    rows = tuple(cells_of(found, token) for token in most_of(found))
+    names = ("token", "", *WAYS)
+    numeric = (True, False, *[True] * len(WAYS))
+    yield terminal(
+        Table("tokens", "", names, rows, numeric, formats=("", "", *[".3g"] * len(WAYS)))
+    )
+    yield elsewhere(table_of_trace(found))
+    yield Say(terms_in_words(found))
 
 
 def trace_head(found: Trace) -> str:
@@ -175,15 +172,28 @@ def most_of(found: Trace) -> list[int]:
     return sorted(int(token) for token in top)
 
 
-def cells_of(found: Trace, token: int) -> list[str]:
+def cells_of(found: Trace, token: int) -> tuple[Cell, ...]:
     """A row of the table."""
-    numbers = [found.scores[name][token] for name in WAYS]
-    return [
-        str(token),
-        found.words[token].strip() if found.words else "",
-        *(f"{float(number):.3g}" for number in numbers),
-    ]
+    numbers = (float(found.scores[name][token]) for name in WAYS)
+    return (token, found.words[token].strip() if found.words else "", *numbers)
 
 
 def _text(found: Trace, token: int) -> str:
     return f" ({found.words[token]!r})" if found.words else ""
+
+
+@tabled.register
+def table_of_trace(found: Trace) -> Table:
+    """One row for each token."""
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (
+            token,
+            found.words[token] if found.words else "",
+            *(float(found.scores[name][token]) for name in WAYS),
+            *(float(term) for term in found.lengths[:, token]),
+        )
+        for token in range(len(found.ids))
+    )
+    columns = ("token", "text", *WAYS, *LENGTHS)
+    numeric = tuple(name != "text" for name in columns)
+    return Table("trace", "Contributions of tokens", columns, rows, numeric)

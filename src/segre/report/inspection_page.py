@@ -1,54 +1,55 @@
-"""The pages of `segre diagnose` and `segre trace`."""
+"""The pages of `segre diagnose` and `segre trace`, and the map of heads of every report."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from dataclasses import replace
 
 import numpy as np
 
-from segre import __version__
+from segre.fields.interface import Array
 from segre.inspect.diagnose import Diagnosis
 from segre.inspect.trace import WAYS, Trace
-from segre.report.analysis.charts import heat_map, lines
-from segre.report.cards.inspection import table_of_trace
-from segre.report.inspection import control_in_words, head_of, terms_in_words, trace_head
-from segre.report.inspection_blocks import findings_block, heads_block
-from segre.report.page.blocks import Figure, Page, Row, Section, Table, Tile
-from segre.report.page.render import write_page
+from segre.report.blocks import Figure, Page, Row, Section, Table, Tile
+from segre.report.charts import by_head, heat_map, lines, switched
+from segre.report.inspection import (
+    control_in_words,
+    effects_of,
+    findings_block,
+    head_of,
+    table_of_trace,
+    terms_in_words,
+    trace_head,
+)
+from segre.report.views import paged
 from segre.values import listed
 
-
-def write_diagnosis(found: Diagnosis, path: Path, made: str = "", command: str = "") -> None:
-    """The diagnosis as one HTML file."""
-    write_page(page_of(found, made, command), path)
-
-
-def write_trace(found: Trace, path: Path, made: str = "", command: str = "") -> None:
-    """The trace as one HTML file."""
-    write_page(trace_page(found, made, command), path)
+_MOST = 2000  # rows of the table of heads; the document has them all
+_PASS = "All numbers come from the same forward pass."
+_CONTROLS = "The third row and those after it are controls: the same change at other places."
 
 
-def page_of(found: Diagnosis, made: str = "", command: str = "") -> Page:
+@paged.register
+def page_of_diagnosis(found: Diagnosis) -> Page:
     """The findings, then one map of layers and heads, and curves over depth."""
     control = "" if found.control_findings is None else f" {control_in_words(found)}"
-    sections = [
+    sections = (
         Section.measured(
             "findings",
             "What stands out",
             found.in_words + control,
             f"One forward pass on {found.tokens} tokens of {found.inputs}, in double precision.",
-            command,
-            *findings_block(found),
-            *_effects(found),
+            "",
+            findings_block(found),
+            *((replace(effects_of(found), note=_CONTROLS),) if found.effects else ()),
         ),
         Section.measured(
             "heads",
             "Layers and heads",
             "Choose a measure above the map, and a head on the map or in the table below it.",
-            "All numbers come from the same forward pass.",
-            command,
+            _PASS,
+            "",
             heads_block(found),
             _meanings(found, "head"),
         ),
@@ -56,21 +57,67 @@ def page_of(found: Diagnosis, made: str = "", command: str = "") -> Page:
             "depth",
             "By depth",
             "Measures of the residual stream before the first layer and after each layer.",
-            "All numbers come from the same forward pass.",
-            command,
+            _PASS,
+            "",
             Row(tuple(_curves(found))),
             _meanings(found, "depth"),
         ),
-    ]
-    return Page(
-        title="Anomalies in this model",
-        subtitle=head_of(found),
-        tiles=tuple(_tiles(found)),
-        sections=tuple(sections),
-        document=found.document(),
-        command=command,
-        made=", ".join(word for word in (f"segre {__version__}", made) if word),
     )
+    return Page("Anomalies in this model", head_of(found), tuple(_tiles(found)), sections)
+
+
+def head_measures(found: Diagnosis) -> dict[str, Array]:
+    """All measures of heads by their titles: (layers, heads) each."""
+    return {one.title: found.values[one.key] for one in found.measured if one.axis == "head"}
+
+
+def heads_block(
+    found: Diagnosis | None,
+    takeaway: str = "",
+    more: Mapping[str, Array] | None = None,
+    columns: Mapping[str, Array] | None = None,
+) -> Figure:
+    """One map of layers and heads, with a switch between measures and a panel for one head.
+
+    `more` are measures that come first; `columns` are numbers that only the table has.
+    """
+    values = {**(more or {}), **({} if found is None else head_measures(found))}
+    maps = {
+        title: by_head(title, title, title, "", _rows(own), what="")
+        for title, own in values.items()
+    }
+    alt = "A map of layers and heads, coloured by the chosen measure."
+    numbers = _table({**(columns or {}), **values})
+    said = takeaway or _extremes(*next(iter(values.items())))
+    figure = switched("heads", "Layers and heads", alt, said, maps, numbers)
+    details = None if found is None else found.heads
+    return figure if details is None else replace(figure, heads=details.document())
+
+
+def _extremes(title: str, values: Array) -> str:
+    """Where the first measure of the map is largest, and how large it is elsewhere."""
+    known = np.where(np.isfinite(values), values, -np.inf)
+    layer, head = np.unravel_index(int(known.argmax()), known.shape)
+    return (
+        f"{title} is largest in head {head + 1} of layer {layer + 1}: {known.max():.3g}; the "
+        f"median of all heads is {float(np.nanmedian(values)):.3g}."
+    )
+
+
+def _rows(values: Array) -> list[list[float]]:
+    return [[float(value) for value in row] for row in values]
+
+
+def _table(values: Mapping[str, Array]) -> Table:
+    shape: Sequence[int] = next(iter(values.values())).shape
+    rows = tuple(
+        (layer + 1, head + 1, *(float(own[layer, head]) for own in values.values()))
+        for layer, head in np.ndindex(*shape)
+    )
+    count = len(rows)
+    title = f"The first {_MOST} of {count} heads" if count > _MOST else f"All {count} heads"
+    names = ("layer", "head", *values)
+    return Table("heads-numbers", title, names, rows[:_MOST], (True,) * len(names))
 
 
 def _meanings(found: Diagnosis, axis: str) -> Table:
@@ -91,14 +138,6 @@ def _tiles(found: Diagnosis) -> Iterator[Tile]:
         sinks = found.values["sinks"]
         words = f"{int((sinks > 0.3).sum())} of {sinks.size}"
         yield Tile("sink heads", words, "measured", "give more than 30 % to one token")
-
-
-def _effects(found: Diagnosis) -> Iterator[Table]:
-    if found.effects:
-        rows = tuple((one.what, one.loss, one.sinks, one.apart) for one in found.effects)
-        columns = ("intervention", "loss", "sink heads", "change of outputs")
-        note = "The third row and those after it are controls: the same change at other places."
-        yield Table("effects", "Interventions", columns, rows, (False, True, True, True), note)
 
 
 def _curves(found: Diagnosis) -> Iterator[Figure]:
@@ -147,7 +186,8 @@ def _agreement(found: Trace, labels: list[int | str]) -> str:
     return f"{most} of {len(WAYS)} methods say that token {labels[token]} matters most."
 
 
-def trace_page(found: Trace, made: str = "", command: str = "") -> Page:
+@paged.register
+def page_of_trace(found: Trace) -> Page:
     """Scores of tokens by every method, and the table."""
     names = [f"{token} {word.strip()}" for token, word in enumerate(found.words)]
     labels: list[int | str] = list(names or range(len(found.ids)))
@@ -168,16 +208,8 @@ def trace_page(found: Trace, made: str = "", command: str = "") -> Page:
         "Contributions of tokens",
         f"{terms_in_words(found)[:1].upper()}{terms_in_words(found)[1:]}.",
         " ".join(f"{words[:1].upper()}{words[1:]}." for words in WAYS.values()),
-        command,
+        "",
         strip,
         table_of_trace(found),
     )
-    return Page(
-        title="Which tokens this output comes from",
-        subtitle=trace_head(found),
-        tiles=(),
-        sections=(section,),
-        document=found.document(),
-        command=command,
-        made=", ".join(word for word in (f"segre {__version__}", made) if word),
-    )
+    return Page("Which tokens this output comes from", trace_head(found), (), (section,))

@@ -1,35 +1,37 @@
-"""Where checkpoints come from, and their hashes, on the terminal."""
+"""Where checkpoints come from, and their hashes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from rich.table import Table
-from rich.text import Text
-from rich.tree import Tree
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from segre.checkpoint.content_hash import STEPS, ContentHash, Hashes
 from segre.checkpoint.lineage import Lineage, Relation
-from segre.report.console import plain_console
-from segre.report.text import printed
+from segre.report.blocks import Block, Facts, Figure, Say, Table, Title, Tree
+from segre.report.charts import heat_map
+from segre.report.views import drawn, tabled, view
 
-_COLOURS = {"unrelated": "yellow", "undecided": "yellow"}
+_COLOURS = {"unrelated": "bold yellow", "undecided": "bold yellow"}
 _EDGES = 4
+_LONG = 24  # letters of a name in a plot
+_DISTANCES = (
+    "Mean distance of heads and units (scaled to length 1) to their nearest relatives in the other "
+    "model: 0 for copies of one function, about 1.3 for models trained independently."
+)
 
 
-@printed.register
-def print_relation(found: Relation) -> None:
+@view.register
+def of_relation(found: Relation) -> Iterator[Block]:
     """The verdict, its evidence, and how certain it is."""
-    console = plain_console()
-    style = f"bold {_COLOURS.get(found.verdict, 'green')}"
-    console.print(Text(found.said, style=style))
-    console.print(found.reason)
+    yield Title("Do two checkpoints have a common origin?", terminal=False)
+    yield Say(found.said, _COLOURS.get(found.verdict, "bold green"))
+    yield Say(found.reason)
     if found.kinship is not None:
-        console.print(f"relatives: {_relatives(found)}; {found.calibration}")
+        yield Say(f"relatives: {_relatives(found)}; {found.calibration}")
     if found.related:
-        console.print(
+        yield Say(
             "this is evidence of a common origin; it does not show which checkpoint came first",
-            style="dim",
+            "dim",
         )
 
 
@@ -41,37 +43,42 @@ def _relatives(found: Relation) -> str:
     return f"{kin.in_words(digits)} ({kin.members:,} asked{mean})"
 
 
-@printed.register
-def print_lineage(found: Lineage) -> None:
+@view.register
+def of_lineage(found: Lineage) -> Iterator[Block]:
     """One pair in words; several as tables."""
     if len(found.pairs) == 1:
-        print_relation(found.pairs[0])
+        yield from of_relation(found.pairs[0])
         return
-    console = plain_console()
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("pair", "verdict", "relatives", "distance"):
-        table.add_column(name, justify="left" if name in ("pair", "verdict") else "right")
+    yield Title(f"{len(found.names)} checkpoints", terminal=False)
     skipped = _common(found.names)
+    rows = []
     for pair in found:
         share = "" if pair.kinship is None else f"{pair.kinship.share:.{pair.digits}f}"
         names = " - ".join(name[skipped:] for name in (pair.one, pair.two))
         known = pair.kinship is None or pair.kinship.members
-        table.add_row(names, pair.verdict, share, f"{pair.distance:.2g}" if known else "")
-    console.print(table)
-    console.print("tree: the nearest relatives, from the middle of each group", style="dim")
+        rows.append((names, pair.verdict, share, f"{pair.distance:.2g}" if known else ""))
+    columns = ("pair", "verdict", "relatives", "distance")
+    numeric = (False, False, True, True)
+    yield Table("pairs", "", columns, tuple(rows), numeric, wraps=columns)
+    yield Say("tree: the nearest relatives, from the middle of each group", "dim")
+    yield from _trees(found, skipped)
+    for number, group in enumerate(found.groups, 1):
+        yield Say(f"origin {number}: {', '.join(group)}", wrap=False)
+    if found.calibration:
+        words = "relatives: the nearest heads and units in the other model"
+        yield Say(f"{words}; {found.calibration}", "dim")
+
+
+def _trees(found: Lineage, skipped: int) -> Iterator[Tree]:
+    """A tree for each group: the nearest relatives, with their distances."""
     roots = {group[0]: Tree(group[0][skipped:]) for group in found.groups if len(group) == 1}
     nodes = dict(roots)
     for near, far, distance in found.branches:
         if near not in nodes:
             nodes[near] = roots[near] = Tree(near[skipped:])
-        nodes[far] = nodes[near].add(f"{far[skipped:]}  {distance:.2g}")
-    for root in roots.values():
-        console.print(root)
-    for number, group in enumerate(found.groups, 1):
-        console.print(f"origin {number}: {', '.join(group)}", soft_wrap=True)
-    if found.calibration:
-        words = "relatives: the nearest heads and units in the other model"
-        console.print(f"{words}; {found.calibration}", style="dim")
+        nodes[far] = Tree(f"{far[skipped:]}  {distance:.2g}")
+        nodes[near].branches.append(nodes[far])
+    yield from roots.values()
 
 
 def _common(names: Sequence[str]) -> int:
@@ -84,42 +91,109 @@ def _common(names: Sequence[str]) -> int:
     return len(folders.pop()) if len(folders) == 1 else 0
 
 
-@printed.register
-def print_hash(found: ContentHash) -> None:
+@drawn.register
+def plots_of_lineage(found: Lineage) -> Iterator[Figure]:
+    """The tree of distances, and distances as a map in the order of the tree."""
+    from scipy.cluster.hierarchy import dendrogram
+
+    names = [name if len(name) <= _LONG else f"…{name[1 - _LONG :]}" for name in found.names]
+    tree = dendrogram(found.tree, no_plot=True)
+    order = tree["leaves"][::-1]
+    labels = [names[place] for place in order]
+    cells = [[float(found.distances[i, j]) for j in order] for i in order]
+    origins = f"{len(found.groups)} origin{'s' * (len(found.groups) != 1)}"
+    distances = heat_map(
+        "distances",
+        "Distances",
+        "A map of the distances between all checkpoints.",
+        f"{len(names)} checkpoints, {origins}.",
+        ("checkpoint", labels),
+        ("checkpoint", labels),
+        cells,
+        what="distance",
+        note=_DISTANCES,
+    )
+    scale = {"colorscale": "Blues_r", "zmin": 0, "zmax": 2**0.5, "texttemplate": "%{z:.2f}"}
+    lines = tuple(
+        {"mode": "lines", "x": list(far), "y": list(high), "line": {"color": "@1"}}
+        for high, far in zip(tree["icoord"], tree["dcoord"], strict=True)
+    )
+    leaves = range(5, 10 * len(names), 10)
+    layout = {
+        "xaxis": {"title": {"text": "distance to nearest relatives (average linkage)"}},
+        "yaxis": {"tickvals": list(leaves), "ticktext": labels[::-1]},
+        "showlegend": False,
+    }
+    title = f"{len(names)} checkpoints, {origins}: tree"
+    alt = "A tree of the checkpoints, by average linkage."
+    yield Figure("tree", title, alt, "", lines, layout, distances.numbers, distances.height)
+    yield replace(distances, traces=({**distances.traces[0], **scale},))
+
+
+@tabled.register(Lineage)
+@tabled.register(Relation)
+def table_of_pairs(found: Lineage | Relation) -> Table:
+    """Every pair: verdict, relatives, distance."""
+    pairs = found.pairs if isinstance(found, Lineage) else (found,)
+    names = ("one", "two", "verdict", "relatives", "threshold", "distance", "reason")
+    rows = tuple(
+        (
+            *(pair.one, pair.two, pair.verdict),
+            None if pair.kinship is None else pair.kinship.share,
+            None if pair.kinship is None else pair.kinship.threshold,
+            *(pair.distance, pair.reason),
+        )
+        for pair in pairs
+    )
+    return Table("pairs", "Pairs", names, rows)
+
+
+@view.register
+def of_hash(found: ContentHash) -> Iterator[Block]:
     """The hashes, and the numbers that lie on a rounding boundary."""
-    console = plain_console()
-    facts = Table.grid(padding=(0, 2, 0, 0))
-    facts.add_column(style="bold", no_wrap=True)
-    facts.add_column(no_wrap=True)
-    facts.add_column()
-    facts.add_row("values", found.values, "the same values, for any file layout and dtype")
+    facts = [("values", found.values, "the same values, for any file layout and dtype")]
     for level, own in found.functions.items():
         words = f"{len(found.numbers)} numbers, step {STEPS[level]:.2g}"
-        facts.add_row(f"function, {level}", own.hash, words)
-    console.print(facts)
+        facts.append((f"function, {level}", own.hash, words))
+    longest = max(len(value) for _, value, _ in facts)
+    yield Facts(tuple((name, f"{value:<{longest}}", words) for name, value, words in facts))
     for level, own in found.functions.items():
         if not own.edges:
             continue
         more = f" and {len(own.edges) - _EDGES} more" if len(own.edges) > _EDGES else ""
-        console.print(
+        yield Say(
             f"{level}: {len(own.edges)} close to a rounding boundary, so a moved copy may have "
             "another hash: "
             f"{'; '.join(own.edges[:_EDGES])}{more}"
         )
-        for other in own.others:
-            console.print(f"{level}, or: {other}")
+        yield from (Say(f"{level}, or: {other}") for other in own.others)
 
 
-@printed.register
-def print_hashes(found: Hashes) -> None:
+@tabled.register
+def table_of_numbers(found: ContentHash) -> Table:
+    """Every number, and its rounding error."""
+    rows = tuple((x.part, x.name, x.value, x.error) for x in found.numbers)
+    return Table("numbers", "Numbers", ("part", "number", "value", "error"), rows)
+
+
+@view.register
+def of_hashes(found: Hashes) -> Iterator[Block]:
     """The hashes of each, and which agree."""
-    console = plain_console()
     for one in found.each:
-        console.print(one.name, style="bold", soft_wrap=True)
-        print_hash(one)
+        yield Title(one.name, style="bold")
+        yield from of_hash(one)
     what = "function" if found.each[0].function is not None else "values"
     for group in found.groups:
         if len(group) > 1:
-            console.print(f"same hash of the {what}: {', '.join(group)}", soft_wrap=True)
+            yield Say(f"same hash of the {what}: {', '.join(group)}", wrap=False)
     if len(found.groups) == len(found.each):
-        console.print(f"no two have the same hash of the {what}")
+        yield Say(f"no two have the same hash of the {what}")
+
+
+@tabled.register
+def table_of_hashes(found: Hashes) -> Table:
+    """Every checkpoint, and its hashes."""
+    rows = tuple(
+        (x.name, x.values, None if x.function is None else x.function.hash) for x in found.each
+    )
+    return Table("hashes", "Hashes", ("model", "values", "function"), rows)

@@ -1,27 +1,32 @@
-"""The distance of weights from the global optimum, on the terminal."""
+"""The distance of weights from the global optimum."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 
 from segre.optimum.certificate import Optimum
-from segre.report.text import printed, say
+from segre.report.blocks import Block, Say, Title
+from segre.report.views import view
+from segre.values import counted
 
 _DIGITS = 10
 
 
-@printed.register
-def print_optimum(found: Optimum) -> None:
+@view.register
+def of_optimum(found: Optimum) -> Iterator[Block]:
     """The objective, the proved bound, and the gap between them."""
-    heads = f"{found.heads} head" + "s" * (found.heads != 1)
-    say(f"objective of the {heads}: {up(found.objective)}")
-    say(f"proved for any number of heads: at least {down(found.bound)}")
+    yield Title("Distance from the global optimum", found.status, terminal=False)
+    heads = counted(found.heads, "head")
+    yield Say(f"objective of the {heads}: {up(found.objective)}", wrap=False)
+    yield Say(f"proved for any number of heads: at least {down(found.bound)}", wrap=False)
     share = f" ({up(found.gap / found.objective, 2)} of the objective)" if found.objective else ""
-    say(f"gap: {up(found.gap, 3)}{share}; no training can improve by more than that")
+    said = f"gap: {up(found.gap, 3)}{share}; no training can improve by more than that"
+    yield Say(said, wrap=False)
     if found.certain > 0:
-        count = f"{found.rank} head" + "s" * (found.rank != 1)
-        say(f"the solver's own weights, with {count}, improve by at least {down(found.certain, 3)}")
+        said = f"the solver's own weights, with {counted(found.rank, 'head')}, improve by at least "
+        yield Say(said + down(found.certain, 3), wrap=False)
 
 
 def up(value: Fraction, digits: int = _DIGITS) -> str:

@@ -1,64 +1,69 @@
-"""Outcomes of experiments as text: tables, then every claim with its status."""
+"""Outcomes of experiments: tables, then every claim with its status."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
 
-from rich.console import Console
-from rich.table import Table as Grid
-
-from segre.report.console import plain_console
-from segre.report.text import printed
+from segre.report.blocks import Block, Figure, Say, Table, Title, terminal
+from segre.report.views import drawn, view
 from segre.reproduce.claim import Claim
-from segre.reproduce.experiment import Cell, Outcome, Table
+from segre.reproduce.experiment import Mark, Outcome, Panel, Series
+from segre.reproduce.experiment import Table as Given
 
 UNKNOWN = "-"
+_MODES: dict[Mark, dict[str, Any]] = {
+    "line": {"mode": "lines"},
+    "line and points": {"mode": "lines+markers"},
+    "points": {"mode": "markers"},
+    "crosses": {"mode": "markers", "marker": {"symbol": "x", "size": 9}},
+    "dashes": {"mode": "lines", "line": {"dash": "dash"}},
+    "dots": {"mode": "lines", "line": {"dash": "dot"}},
+}
 
 
-@printed.register
-def print_outcome(found: Outcome) -> None:
+@view.register
+def of_outcome(found: Outcome) -> Iterator[Block]:
     """The work, the question, tables, claims, notes."""
-    console = plain_console()
-    console.print(f"{found.question} {found.work}.")
+    yield Title(found.experiment, terminal=False)
+    yield Say(f"{found.question} {found.work}.")
     if found.seeds:
-        several = "seeds" if len(found.seeds) > 1 else "seed"
-        console.print(f"{several.capitalize()}: {', '.join(map(str, found.seeds))}.")
-    for table in found.found.tables:
-        console.print()
-        print_table(console, table)
-    console.print()
-    print_claims(console, found.claims)
-    console.print()
-    console.print(f"{in_words(found)}.")
-    for note in found.found.notes:
-        console.print(note)
+        several = "Seeds" if len(found.seeds) > 1 else "Seed"
+        yield Say(f"{several}: {', '.join(map(str, found.seeds))}.")
+    for place, table in enumerate(found.found.tables):
+        yield Say()
+        yield terminal(Say(f"{table.title}:"))
+        yield block_of(f"{found.experiment}-table-{place}", table)
+    yield Say()
+    yield from _claims(found.claims)
+    yield Say()
+    yield Say(f"{in_words(found)}.")
+    yield from map(Say, found.found.notes)
 
 
-def print_table(console: Console, table: Table) -> None:
-    """A table under its title."""
-    console.print(f"{table.title}:")
-    grid = Grid(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for column, left in zip(table.columns, text_columns(table), strict=True):
-        grid.add_column(column, justify="left" if left else "right", overflow="fold")
-    for row in table.rows:
-        grid.add_row(*cells(table, row))
-    console.print(grid)
-    if table.note:
-        console.print(table.note)
+def block_of(key: str, table: Given) -> Table:
+    """A table of an experiment."""
+    formats = table.formats or ("",) * len(table.columns)
+    numeric = tuple(
+        bool(form) or not any(isinstance(row[place], str) for row in table.rows)
+        for place, form in enumerate(formats)
+    )
+    columns, rows, note = table.columns, table.rows, table.note
+    given = (table.title, columns, rows, numeric, note)
+    return Table(key, *given, formats=formats, folds=True, empty=UNKNOWN)
 
 
-def print_claims(console: Console, claims: Sequence[Claim]) -> None:
+def _claims(claims: Sequence[Claim]) -> Iterator[Block]:
     """Each claim with what is expected, what was measured, and its status."""
-    grid = Grid(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for heading in ("status", "claim (source)", "measured", "expected"):
-        grid.add_column(heading, no_wrap=heading == "status", overflow="fold")
-    for claim in claims:
-        said = f"{claim.says} ({claim.source})"
-        grid.add_row(claim.status, said, measured(claim), expected(claim))
-    console.print(grid)
-    for claim in claims:
-        if claim.why:
-            console.print(f"{claim.status.capitalize()}: {lower(claim.says)}: {claim.why}.")
+    names = ("status", "claim (source)", "measured", "expected")
+    rows = tuple(
+        (one.status, f"{one.says} ({one.source})", measured(one), expected(one)) for one in claims
+    )
+    yield Table("claims", "", names, rows, folds=True)
+    for one in claims:
+        if one.why:
+            yield Say(f"{one.status.capitalize()}: {lower(one.says)}: {one.why}.")
 
 
 def in_words(found: Outcome) -> str:
@@ -104,27 +109,51 @@ def lower(text: str) -> str:
     return text if text[1:2].isupper() else text[:1].lower() + text[1:]
 
 
-def cells(table: Table, row: Sequence[Cell]) -> list[str]:
-    """A row as text."""
-    formats = table.formats or ("",) * len(row)
-    return [_cell(value, form) for value, form in zip(row, formats, strict=True)]
+@drawn.register
+def plots_of_outcome(found: Outcome) -> Iterator[Figure]:
+    """The panels of an outcome."""
+    for n, panel in enumerate(found.found.panels):
+        yield replace(figure_of(f"panel-{n}", panel), takeaway=found.question)
 
 
-def _cell(value: Cell, form: str) -> str:
-    if value is None:
-        return UNKNOWN
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, str):
-        return value
-    return (
-        format(value, form) if form else number(value) if isinstance(value, float) else str(value)
+def figure_of(key: str, panel: Panel) -> Figure:
+    """A panel of an experiment."""
+    traces = tuple(_trace(series, place) for place, series in enumerate(panel.series))
+    rows = tuple(
+        (series.label, x, y)
+        for series in panel.series
+        for x, y in zip(series.x, series.y, strict=True)
     )
+    numbers = Table(f"{key}-numbers", panel.title, ("series", panel.x, panel.y), rows, folded=True)
+    layout: dict[str, Any] = {
+        "xaxis": {"title": {"text": panel.x}, "type": "log" if panel.log_x else "linear"},
+        "yaxis": {"title": {"text": panel.y}, "type": "log" if panel.log_y else "linear"},
+        "showlegend": any(series.label for series in panel.series),
+    }
+    if panel.ticks:
+        layout["xaxis"] |= {"tickvals": list(panel.ticks)}
+    if panel.equal:
+        layout["yaxis"] |= {"scaleanchor": "x"}
+    if panel.low is not None and panel.high is not None and not panel.log_y:
+        layout["yaxis"] |= {"range": [panel.low, panel.high]}
+    alt = f"{panel.title}: {panel.y or 'values'} against {panel.x}."
+    return Figure(key, panel.title, alt, "", traces, layout, numbers)
 
 
-def text_columns(table: Table) -> list[bool]:
-    """Which columns are text."""
-    return [
-        any(isinstance(row[place], str) for row in table.rows) and not form
-        for place, form in enumerate(table.formats or ("",) * len(table.columns))
-    ]
+def _trace(series: Series, place: int) -> dict[str, Any]:
+    number = place if series.colour is None else series.colour
+    ink = "@faint" if number < 0 else f"@{1 + number % 8}"
+    style = _MODES[series.mark]
+    trace: dict[str, Any] = {
+        "type": "scatter",
+        "name": series.label,
+        "showlegend": bool(series.label),
+        "x": list(series.x),
+        "y": list(series.y),
+        "mode": style["mode"],
+        "line": {"color": ink, "width": 2, **style.get("line", {})},
+        "marker": {"color": ink, "size": 6, **style.get("marker", {})},
+    }
+    if series.spread:
+        trace["error_y"] = {"type": "data", "array": list(series.spread), "color": ink}
+    return trace

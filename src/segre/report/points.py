@@ -1,65 +1,63 @@
-"""Points of the function spaces of polynomial networks, on the terminal."""
+"""Points of the function spaces of polynomial networks."""
 
 from __future__ import annotations
 
-from rich.text import Text
+from collections.abc import Iterable, Iterator
 
 from segre.geometry.polynomial_stratum import FilterPoint, PolynomialPoint, QuadraticPoint
-from segre.report.console import Lines, plain_console, print_lines
-from segre.report.text import printed
+from segre.report.blocks import Block, Fact, Facts, Title
+from segre.report.fibers import TANGENT, arithmetic, kind_in_words
+from segre.report.views import view
 
 
-@printed.register
-def print_filter_point(found: FilterPoint) -> None:
+@view.register
+def of_filter_point(found: FilterPoint) -> Iterator[Block]:
     """The kind of point, and all filters with this function."""
-    lines = _first(found)
+    yield from _point(found, _filters(found))
+
+
+def _filters(found: FilterPoint) -> Iterator[Fact]:
     if not found.filters:
-        lines.append(("filters", "", "one of them is zero, the others are arbitrary"))
+        yield "filters", "", "one of them is zero, the others are arbitrary"
     elif found.filters == 1:
-        lines.append(("filters", "1", "choice up to scale"))
+        yield "filters", 1, "choice up to scale"
     else:
-        lines.append(("filters", f"{found.filters:,}", "choices up to scale:"))
+        yield "filters", found.filters, "choices up to scale:"
         for branch in found.branches:
-            lines.append(("", "", " ".join(f"({', '.join(taps)})" for taps in branch)))
+            yield "", "", " ".join(f"({', '.join(taps)})" for taps in branch)
         if found.filters > len(found.branches):
-            lines.append(("", "", f"and {found.filters - len(found.branches):,} more"))
+            yield "", "", f"and {found.filters - len(found.branches):,} more"
     if found.tangent_span is not None and found.filters > 1:
         said = "dimensions spanned by the tangent spaces of all choices"
-        lines.append(("tangents", str(found.tangent_span), said))
-    _print(found, lines)
+        yield "tangents", str(found.tangent_span), said
 
 
-@printed.register
-def print_quadratic_point(found: QuadraticPoint) -> None:
+@view.register
+def of_quadratic_point(found: QuadraticPoint) -> Iterator[Block]:
     """The kind of point, the signature, and whether output signs make it a boundary point."""
     n, m, _ = found.spec.widths
-    lines = _first(found)
     plus, minus = found.signature
-    lines.append(("rank", str(found.rank), f"of at most {min(n, m)}"))
-    lines.append(("signature", "", f"{plus} positive and {minus} negative eigenvalues"))
     p, q, z = found.outputs
     signs = f"output weights: {p} positive, {q} negative" + f", {z} zero" * bool(z)
-    said = "some functions nearby need other signs" if found.boundary else "all functions nearby"
-    said = f"yes: {said}" if found.boundary else f"no: these signs reach {said}"
-    lines.append(("boundary", "", f"{said} ({signs})"))
-    _print(found, lines)
+    said = "no: these signs reach all functions nearby"
+    if found.boundary:
+        said = "yes: some functions nearby need other signs"
+    yield from _point(
+        found,
+        [
+            ("rank", found.rank, f"of at most {min(n, m)}"),
+            ("signature", "", f"{plus} positive and {minus} negative eigenvalues"),
+            ("boundary", "", f"{said} ({signs})"),
+        ],
+    )
 
 
-def _first(found: PolynomialPoint) -> Lines:
-    why = f": {', '.join(found.reasons)}" if found.reasons else ""
-    lines: Lines = [
-        ("point", "", f"{found.kind}{why}"),
+def _point(found: PolynomialPoint, facts: Iterable[Fact]) -> Iterator[Block]:
+    yield Title(str(found.spec))
+    first: list[Fact] = [
+        ("point", "", kind_in_words(found)),
         ("dimension", str(found.dimension), "of the function space"),
     ]
     if found.tangent is not None:
-        lines.append(
-            ("tangent", str(found.tangent), "dimensions of the tangent space at these weights")
-        )
-    return lines
-
-
-def _print(found: PolynomialPoint, lines: Lines) -> None:
-    lines.append(("arithmetic", "", "exact" if found.exact else "float64, tolerance 1e-9"))
-    console = plain_console()
-    console.print(Text(str(found.spec), style="bold cyan"), soft_wrap=True)
-    print_lines(console, lines)
+        first.append(("tangent", str(found.tangent), TANGENT))
+    yield Facts((*first, *facts, arithmetic(found)))

@@ -1,24 +1,33 @@
-"""The verdict of the referee, on the terminal."""
+"""The verdict of the referee on a certificate."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from segre.finding import proved
 from segre.referee.verdict import Verdict
-from segre.report.text import printed, say
+from segre.report.blocks import Block, Facts, Items, Say, Tile, Title, elsewhere, terminal
+from segre.report.views import view
 
 
-@printed.register
-def print_verdict(verdict: Verdict) -> None:
+@view.register
+def of_verdict(verdict: Verdict) -> Iterator[Block]:
     """Every check and what the checks prove, or the first check that fails."""
+    yield Title("Is the certificate valid?", terminal=False)
+    word = "valid" if verdict.valid else "invalid"
+    yield elsewhere(Facts((Tile("certificate", word, verdict.status, _checked(verdict)),)))
     if not verdict.valid:
-        say(f"invalid: {verdict.reason}")
+        yield Say(f"invalid: {verdict.reason}", wrap=False)
         return
-    for sentence in verdict.checks:
-        say(f"  ok  {sentence}")
-    say(f"valid: {claim_in_words(verdict.claim, verdict.theorem)}")
+    yield terminal(*(Say(f"  ok  {sentence}", wrap=False) for sentence in verdict.checks))
+    yield Say(f"valid: {claim_in_words(verdict.claim, verdict.theorem)}", wrap=False)
+    yield elsewhere(Items("The referee checked", verdict.checks))
+
+
+def _checked(verdict: Verdict) -> str:
+    by_theorem = verdict.kind == "theorem"
+    return f"{'hypotheses and count, not the theorem, ' * by_theorem}checked by the referee"
 
 
 def claim_in_words(claim: Mapping[str, Any], theorem: str | None) -> str:

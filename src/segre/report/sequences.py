@@ -1,17 +1,15 @@
-"""The cost of networks on long sequences, on the terminal and as a plot."""
+"""The cost of networks on long sequences."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Iterator
+from dataclasses import astuple, fields
 
-from rich.table import Table
-
-from segre.report.console import plain_console
-from segre.report.drawing import picture
-from segre.report.text import printed, say
-from segre.sequence.cost import Costs
-
-_INKS = ("#1f5fa8", "#c26a12", "#2f8f4e", "#7a4fb5", "#b3202c", "#5b6770")
+from segre.report.blocks import Block, Figure, Say, Table, Title
+from segre.report.charts import Number, lines
+from segre.report.views import drawn, tabled, view
+from segre.sequence.cost import CostLine, Costs
+from segre.values import counted
 
 
 def short(count: int | None) -> str:
@@ -29,58 +27,60 @@ def short(count: int | None) -> str:
     return f"{value:.1f}{name}" if name else str(count)
 
 
-@printed.register
-def print_costs(found: Costs) -> None:
+@view.register
+def of_costs(found: Costs) -> Iterator[Block]:
     """A line for each number of tokens and kind of heads."""
-    table = Table(box=None, pad_edge=False)
-    table.add_column("tokens", justify="right", no_wrap=True)
-    for title in ("layers", "heads"):
-        table.add_column(title, justify="right", no_wrap=True)
-    for title in ("mechanism", "method"):
-        table.add_column(title, no_wrap=True)
-    for title in ("mixing", "if dense", "maps", "bytes", "state", "faster from"):
-        table.add_column(title, justify="right", no_wrap=True)
-    for line in found.lines:
-        table.add_row(
-            f"{line.tokens:,}",
-            str(line.layers),
-            str(line.heads),
-            line.mechanism,
-            line.method,
-            short(line.operations),
-            short(line.dense),
-            short(line.maps),
-            short(line.bytes),
-            short(line.state),
-            "-" if line.crossover is None else f"{line.crossover:,}",
+    yield Title("Costs on long sequences", terminal=False)
+    names = (
+        *("tokens", "layers", "heads", "mechanism", "method"),
+        *("mixing", "if dense", "maps", "bytes", "state", "faster from"),
+    )
+    rows = tuple(
+        (
+            *(line.tokens, line.layers, line.heads, line.mechanism, line.method),
+            *map(short, (line.operations, line.dense, line.maps, line.bytes, line.state)),
+            line.crossover,
         )
-    plain_console().print(table)
+        for line in found.lines
+    )
+    numeric = (True, True, True, False, False, *[True] * 6)
+    formats = (",", *[""] * 9, ",")
+    yield Table("costs", "", names, rows, numeric, formats=formats, empty="-")
     for tokens in found.tokens:
         state = found.state(tokens)
-        kept = (
-            "outputs depend on later tokens"
-            if state is None
-            else f"{short(state)} numbers of state"
-        )
-        say(f"{tokens:,} tokens: {short(found.total(tokens))} operations in total, {kept}")
+        kept = f"{short(state)} numbers of state"
+        kept = "outputs depend on later tokens" if state is None else kept
+        total = short(found.total(tokens))
+        yield Say(f"{tokens:,} tokens: {total} operations in total, {kept}", wrap=False)
 
 
-def plot_costs(found: Costs, path: Path) -> None:
+@tabled.register
+def table_of_costs(found: Costs) -> Table:
+    """A line for each number of tokens and kind of heads, in full."""
+    columns = tuple(field.name for field in fields(CostLine))
+    return Table("costs", "Costs", columns, tuple(astuple(line) for line in found.lines))
+
+
+@drawn.register
+def plot_of_costs(found: Costs) -> Iterator[Figure]:
     """Operations of mixing against the number of tokens, compared with dense attention."""
-    with picture(path, 8, 4.6) as figure:
-        ax = figure.subplots()
-        kinds = list(dict.fromkeys((line.mechanism, line.heads) for line in found.lines))
-        for number, kind in enumerate(kinds):
-            own = [line for line in found.lines if (line.mechanism, line.heads) == kind]
-            own.sort(key=lambda line: line.tokens)
-            tokens = [line.tokens for line in own]
-            ink = _INKS[number % len(_INKS)]
-            ax.plot(tokens, [line.operations for line in own], "o-", color=ink, label=kind[0])
-            ax.plot(tokens, [line.dense for line in own], ":", color=ink)
-        ax.set_xscale("log", base=2)
-        ax.set_yscale("log")
-        ax.set_xlabel("tokens")
-        ax.set_ylabel("operations of mixing (dotted: if dense)")
-        ax.grid(alpha=0.25)
-        ax.spines[["top", "right"]].set_visible(False)
-        ax.legend(frameon=False)
+    tokens = sorted(set(found.tokens))
+    series: dict[str, list[Number]] = {}
+    for line in sorted(found.lines, key=lambda line: line.tokens):
+        name = f"{line.mechanism}, {counted(line.heads, 'head')}"
+        series.setdefault(name, []).append(line.operations)
+        series.setdefault(f"{name}, if dense", []).append(line.dense)
+    known = {name: values for name, values in series.items() if len(values) == len(tokens)}
+    yield lines(
+        "operations",
+        "Operations of mixing",
+        "Operations against the number of tokens, on logarithmic scales.",
+        "",
+        tokens,
+        known,
+        y="operations",
+        log=True,
+        first="tokens",
+        log_x=True,
+        dotted=[name for name in known if name.endswith("if dense")],
+    )

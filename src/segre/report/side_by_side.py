@@ -1,73 +1,92 @@
-"""Two models side by side, on the terminal; and the rows that pages and tables show."""
+"""Two models side by side."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import isfinite
 from typing import Any
 
 import numpy as np
-from rich.table import Table as Grid
-from rich.text import Text
 
 from segre.analysis.run import Analysis
 from segre.analysis.side_by_side import SideBySide
+from segre.collapse.variants import FULL, variant
 from segre.inspect.diagnose import Diagnosis
 from segre.inspect.measure import Measure
+from segre.report.blocks import (
+    Block,
+    Figure,
+    Items,
+    Page,
+    Row,
+    Say,
+    Section,
+    Table,
+    Tile,
+    Title,
+)
+from segre.report.charts import Number, residuals
 from segre.report.collapse import power
-from segre.report.comparison import letter, rows
-from segre.report.console import plain_console
-from segre.report.diff import facts_of
-from segre.report.text import printed
+from segre.report.comparison import explained, letter, rows
+from segre.report.diff import facts_block, facts_of, pieces_of, tiles_of
+from segre.report.dimensions import known_by, value_in_words, weakest
+from segre.report.inspection import findings_block
+from segre.report.inspection_page import heads_block
+from segre.report.views import paged, tabled, view
 
-Row = tuple[str, str, str]
+Line = tuple[str, str, str]
+_SHOWN = ("full", "attention")  # curves of each
 RESIDUALS = "Residual after the last layer"
 
 
-@printed.register
-def print_side_by_side(found: SideBySide) -> None:
+@view.register
+def of_side_by_side(found: SideBySide) -> Iterator[Block]:
     """Sizes, measures and findings of both; then what changed from one to the other."""
-    console = plain_console()
+    yield Title("Side by side", terminal=False)
     for number, each in enumerate(found.both):
-        console.print(Text(f"{letter(number)}  {each.target.shown}"), soft_wrap=True)
-    for title, lines in (
+        yield Say(f"{letter(number)}  {each.target.shown}", wrap=False)
+    for title, own in (
         ("Sizes", size_rows(found)),
         (RESIDUALS, depth_rows(found)),
         ("Measured, medians", measure_rows(found)),
     ):
-        if lines:
-            grid = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-            grid.add_column(title, no_wrap=True)
-            for number in range(2):
-                grid.add_column(letter(number), justify="right")
-            for row in lines:
-                grid.add_row(*row)
-            console.print()
-            console.print(grid)
+        if own:
+            yield Say()
+            yield table_of_rows("rows", "", own, first=title)
     for number, each in enumerate(found.both):
         if "findings" in each:
-            console.print()
-            console.print(f"{letter(number)}: {each['findings'].lead or each['findings'].reason}")
-            for one in findings_of(each):
-                console.print(Text(f"- {one}"))
-    console.print()
+            yield Say()
+            yield Say(f"{letter(number)}: {each['findings'].lead or each['findings'].reason}")
+            yield Items("", tuple(findings_of(each)))
+    yield Say()
     if found.changes is None:
-        console.print(f"The weights are not compared: {found.no_diff}.")
+        yield Say(f"The weights are not compared: {found.no_diff}.")
         return
-    console.print("From A to B, by segre diff:")
-    facts = Grid.grid(padding=(0, 2, 0, 0))
-    facts.add_column(style="bold", no_wrap=True)
-    facts.add_column()
-    for name, words in list(facts_of(found.changes))[2:]:
-        facts.add_row(name, Text(words))
-    console.print(facts)
+    yield Say("From A to B, by segre diff:")
+    yield facts_block(found.changes, 2)
 
 
-def size_rows(found: SideBySide) -> list[Row]:
+def table_of_rows(
+    key: str, title: str, rows: Sequence[Line], note: str = "", *, first: str = ""
+) -> Table:
+    """A row for each quantity, a column for each model."""
+    names = (first, letter(0), letter(1))
+    return Table(key, title, names, tuple(rows), (False, True, True), note, wraps=names[1:])
+
+
+@tabled.register
+def table_of_side_by_side(found: SideBySide) -> Table:
+    """Every quantity that both models have."""
+    rows = [*size_rows(found), *depth_rows(found), *measure_rows(found)]
+    return Table("side-by-side", "Side by side", ("what", letter(0), letter(1)), tuple(rows))
+
+
+def size_rows(found: SideBySide) -> list[Line]:
     """Shapes, and every line of `segre compare` on the two."""
     specs = [each.target.spec for each in found.both]
     shapes = [("layers", "depth"), ("width", "width")]
-    out: list[Row] = []
+    out: list[Line] = []
     for name, key in shapes:
         one, two = (f"{getattr(spec, key):,}" for spec in specs)
         out.append((name, one, two))
@@ -81,13 +100,13 @@ def _heads(spec: Any) -> str:
     return ", ".join(map(str, counts))
 
 
-def depth_rows(found: SideBySide) -> list[Row]:
+def depth_rows(found: SideBySide) -> list[Line]:
     """Relative residuals after the last layer, for the variants that both have."""
     ends = [_ends(each) for each in found.both]
     names = [name for name in ends[0] if name in ends[1]]
     if not names:
         return []
-    known: Row = ("known by", str(found.one["depth"].status), str(found.two["depth"].status))
+    known: Line = ("known by", str(found.one["depth"].status), str(found.two["depth"].status))
     return [*((name, ends[0][name], ends[1][name]) for name in names), known]
 
 
@@ -102,12 +121,12 @@ def _ends(found: Analysis) -> dict[str, str]:
     return {name: "-" if log is None else power(float(log)) for name, log in logs.items()}
 
 
-def measure_rows(found: SideBySide) -> list[Row]:
+def measure_rows(found: SideBySide) -> list[Line]:
     """Medians of all measures that both models have."""
     one, two = found.diagnoses
     if one is None or two is None:
         return []
-    out: list[Row] = []
+    out: list[Line] = []
     if one.loss is not None and two.loss is not None:
         out.append(("Loss, nats", f"{one.loss:.3f}", f"{two.loss:.3f}"))
     for measure, first, second in pairs(one, two):
@@ -131,3 +150,146 @@ def findings_of(found: Analysis) -> list[str]:
     """The findings, one sentence each."""
     data = found["findings"].data if "findings" in found else None
     return [] if data is None else [one["what"] for one in data["findings"]]
+
+
+@paged.register
+def page_of_side_by_side(found: SideBySide) -> Page:
+    """Sizes, findings, depth and heads of both, and what changed from the first to the second."""
+    names = [each.target.name for each in found.both]
+    title = " and ".join(names) if names[0] != names[1] else names[0]
+    told = "; ".join(f"{letter(n)} is {each.target.shown}" for n, each in enumerate(found.both))
+    made = f"seed {found.one.seed}"
+    sections = tuple(_sections(found))
+    return Page(title, told, tuple(_tiles(found)), sections, command=found.command, made=made)
+
+
+def _tiles(found: SideBySide) -> Iterator[Tile]:
+    for number, one in enumerate(found.designs.designs):
+        yield Tile(
+            f"{letter(number)}: functional dimension",
+            value_in_words(one.finding),
+            one.finding.label,
+            f"of {one.finding.parameters:,} parameters",
+        )
+    for number, diagnosis in enumerate(found.diagnoses):
+        if diagnosis is not None:
+            remark = f"on {diagnosis.tokens} tokens"
+            yield Tile(f"{letter(number)}: findings", str(diagnosis.value), "measured", remark)
+    if found.changes is not None:
+        yield tiles_of(found.changes)[0]
+
+
+def _sections(found: SideBySide) -> Iterator[Section]:
+    first, second = (known_by(one) for one in found.designs.found)
+    yield Section(
+        "sizes",
+        "Sizes",
+        weakest(found.designs.found),
+        f"The dimension of A: {first}; of B: {second}.",
+        "As in segre compare, dimensions are computed or known by a theorem, and bounds are "
+        "labelled. Operations and state are counted.",
+        found.commands.get("sizes", ""),
+        (table_of_rows("sizes", "Sizes", size_rows(found), explained(found.designs)),),
+    )
+    for key, title, blocks in (
+        ("findings", "What stands out", tuple(_findings(found))),
+        ("depth", "Rank against depth", tuple(_depth(found))),
+        ("heads", "Layers and heads", tuple(_maps(found))),
+    ):
+        parts = [each[key] for each in found.both if key in each]
+        if not parts:
+            continue
+        said = [f"{letter(n)}: {part.lead or part.reason}" for n, part in enumerate(parts)]
+        yield Section(
+            key,
+            title,
+            parts[0].status if parts[0].data is not None else parts[1].status,
+            " ".join(said),
+            parts[0].how or parts[1].how,
+            parts[0].command,
+            blocks,
+            seconds=sum(part.seconds for part in parts),
+        )
+    yield _changed(found, found.commands.get("diff", ""))
+
+
+def _findings(found: SideBySide) -> Iterator[Block]:
+    lists = tuple(
+        replace(findings_block(diagnosis), title=f"{letter(n)}: {found.both[n].target.name}")
+        for n, diagnosis in enumerate(found.diagnoses)
+        if diagnosis is not None and diagnosis.findings
+    )
+    if lists:
+        yield Row(lists)
+
+
+def _depth(found: SideBySide) -> Iterator[Block]:
+    every: dict[str, list[Number]] = {}
+    for number, each in enumerate(found.both):
+        data = each["depth"].data if "depth" in each else None
+        if data is None or data["kind"] != "model":
+            return
+        for curve in data["curves"]:
+            if curve["variant"] in _SHOWN:
+                logs = curve["log10"]
+                values = [None if log is None or log < -300 else 10.0**log for log in logs]
+                words = variant(curve["variant"]).words
+                every[f"{letter(number)}: {words}"] = values
+    yield residuals(
+        "depth",
+        "How different tokens are, by layer",
+        _last(every),
+        every,
+        dashed=[name for name in every if name.startswith("B")],
+        note="1 means that tokens have nothing in common, 0 that all of them are the same. "
+        "Attention only is the model without skips and MLPs.",
+    )
+    yield replace(table_of_rows("depth-ends", RESIDUALS, depth_rows(found)), folded=True)
+
+
+def _last(series: Mapping[str, Sequence[Number]]) -> str:
+    """Where both models end as they are."""
+    said = []
+    for name, values in series.items():
+        own, _, words = name.partition(": ")
+        if words == FULL.words:
+            last = values[-1]
+            said.append(f"{last:.2g} in {own}" if last is not None else f"not known in {own}")
+    return f"After the last layer the relative residual is {' and '.join(said)}."
+
+
+def _maps(found: SideBySide) -> Iterator[Block]:
+    measured = measure_rows(found)
+    maps = tuple(
+        _named(heads_block(diagnosis), number, found)
+        for number, diagnosis in enumerate(found.diagnoses)
+        if diagnosis is not None
+    )
+    if maps:
+        yield Row(maps)
+    if measured:
+        medians = table_of_rows("measures", "Medians of the measures", measured)
+        yield replace(medians, folded=True)
+
+
+def _named(figure: Figure, number: int, found: SideBySide) -> Figure:
+    title = f"{letter(number)}: {found.both[number].target.name}"
+    return replace(figure, key=f"heads-{letter(number).lower()}", title=title)
+
+
+def _changed(found: SideBySide, command: str) -> Section:
+    title = "What changed"
+    if found.changes is None:
+        why = f"{found.no_diff[:1].upper()}{found.no_diff[1:]}."
+        return Section("diff", title, "not run", reason=why)
+    return Section.measured(
+        "diff",
+        title,
+        f"{dict(facts_of(found.changes))['distance'].capitalize()}.",
+        "The second model is moved towards the first by symmetries, which do not change its "
+        "function. The remaining difference is a change of the function. The command writes a "
+        "separate page with `-o FILE.html`.",
+        command,
+        facts_block(found.changes, 2),
+        pieces_of(found.changes),
+    )

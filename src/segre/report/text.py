@@ -1,76 +1,58 @@
-"""An answer on the terminal, by the renderer of its type.
-
-Renderers are registered by type of answer. Their module is imported only when such an answer is
-printed, so that one command does not load the types of others.
-"""
+"""Blocks on a terminal; `str` of an answer is the same text, wrapped at 80 columns."""
 
 from __future__ import annotations
 
-from contextvars import ContextVar
-from functools import singledispatch
-from importlib import import_module
+import textwrap
+from collections.abc import Iterable, Sequence
 from io import StringIO
+from typing import TYPE_CHECKING
 
-# The module of an answer's type, and the module of segre.report that prints it.
-HOMES = {
-    "segre.finding": "dimensions",
-    "segre.geometry.explain": "explanation",
-    "segre.variety.degree": "variety",
-    "segre.variety.critical": "variety",
-    "segre.variety.landscape": "variety",
-    "segre.geometry.verdict": "fibers",
-    "segre.geometry.strata": "fibers",
-    "segre.geometry.polynomial_stratum": "points",
-    "segre.geometry.recovery.answer": "fibers",
-    "segre.geometry.samples": "samples",
-    "segre.variety.ci": "independence",
-    "segre.referee.verdict": "proofs",
-    "segre.checkpoint.info": "checkpoints",
-    "segre.checkpoint.demo": "weights",
-    "segre.checkpoint.commands": "weights",
-    "segre.checkpoint.comparison": "weights",
-    "segre.checkpoint.shrunk": "weights",
-    "segre.checkpoint.lineage": "lineage",
-    "segre.checkpoint.content_hash": "lineage",
-    "segre.checkpoint.merge": "merging",
-    "segre.checkpoint.barrier": "merging",
-    "segre.sequence.cost": "sequences",
-    "segre.optimum.certificate": "optimum",
-    "segre.collapse.commands": "collapse",
-    "segre.sweep.status": "sweeps",
-    "segre.sweep.run": "sweeps",
-    "segre.sweep.verify": "sweeps",
-    "segre.sweep.fit": "sweeps",
-    "segre.sweep.builtin": "sweeps",
-    "segre.reproduce.theorems": "theorems",
-    "segre.reproduce.experiment": "outcomes",
-    "segre.reproduce.scoreboard": "scoreboard",
-    "segre.analysis.run": "analysis.text",
-    "segre.analysis.comparison": "comparison",
-    "segre.analysis.side_by_side": "side_by_side",
-    "segre.analysis.diff": "diff",
-    "segre.inspect.diagnose": "inspection",
-    "segre.inspect.trace": "inspection",
-    "segre.discovery": "catalog",
-    "segre.analysis.part": "analysis.text",
-    "segre.doctor": "doctor",
+from rich.console import Console
+from rich.text import Text
+
+from segre.report.blocks import (
+    Block,
+    Cell,
+    Fact,
+    Facts,
+    Fold,
+    Items,
+    Only,
+    Parts,
+    Prose,
+    Row,
+    Say,
+    Section,
+    Table,
+    Tile,
+    Title,
+    Tree,
+)
+from segre.report.console import captured, plain_console
+from segre.report.views import blocks_of
+
+if TYPE_CHECKING:
+    from rich.table import Table as Grid
+    from rich.tree import Tree as Branches
+
+COLOURS = {
+    "proved": "green",
+    "proved by computation": "green",
+    "proved by theorem": "cyan",
+    "exact": "blue",
+    "certain": "cyan",
+    "likely": "yellow",
+    "computed": "yellow",
+    "bounded": "yellow",
+    "measured": "magenta",
+    "estimated": "red",
+    "not run": "dim",
 }
-
-captured: ContextVar[StringIO | None] = ContextVar("captured", default=None)  # instead of stdout
-
-
-@singledispatch
-def printed(answer: object) -> None:
-    """Print an answer; renderers register themselves here."""
-    raise TypeError(f"no renderer prints a {type(answer).__name__}")
 
 
 def print_text(answer: object) -> None:
-    """Print an answer by the renderer of its type."""
-    home = HOMES.get(type(answer).__module__)
-    if home is not None:
-        import_module(f"segre.report.{home}")
-    printed(answer)
+    """Print an answer."""
+    write(plain_console(), blocks_of(answer))
 
 
 def text_of(answer: object) -> str:
@@ -84,6 +66,158 @@ def text_of(answer: object) -> str:
     return "\n".join(line.rstrip() for line in text.getvalue().strip("\n").split("\n"))
 
 
-def say(line: str) -> None:
-    """Print a line as it is, without wrapping."""
-    print(line, file=captured.get())
+def write(console: Console, blocks: Iterable[Block]) -> None:
+    """Print blocks, one after the other; plots and documents have no text."""
+    for block in blocks:
+        if isinstance(block, Say) and block.width:
+            _write_paragraph(console, block)
+        elif isinstance(block, Say):
+            console.print(block.text, style=block.style or None, soft_wrap=not block.wrap)
+        elif isinstance(block, Title):
+            if block.terminal:
+                console.print(Text(block.text, style=block.style), soft_wrap=True)
+        elif isinstance(block, Facts):
+            _write_facts(console, block)
+        elif isinstance(block, Table):
+            console.print(grid_of(block))
+            if block.note:
+                console.print(block.note)
+        elif isinstance(block, Prose):
+            write(console, map(Say, block.paragraphs))
+        elif isinstance(block, Items):
+            _write_items(console, block)
+        elif isinstance(block, Tree):
+            console.print(_tree(block))
+        elif isinstance(block, Parts):
+            console.print(_parts(block.sections))
+        elif isinstance(block, Row | Fold) or (isinstance(block, Only) and block.terminal):
+            write(console, block.blocks)
+
+
+def _write_paragraph(console: Console, said: Say) -> None:
+    """A paragraph of limited width; if it is indented, the lines after the first are more so."""
+    width = max(40, min(console.width, said.width))
+    text = said.text.lstrip()
+    indent = " " * (len(said.text) - len(text))
+    for line in textwrap.wrap(
+        text,
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent + "  " * bool(indent),
+        break_on_hyphens=False,
+        break_long_words=False,
+    ):
+        console.print(line, soft_wrap=True)
+
+
+def _write_items(console: Console, block: Items) -> None:
+    """A list; items with a number wrap under themselves."""
+    if block.title:
+        console.print(block.title)
+    for number, item in enumerate(block.items, 1):
+        if not block.numbered:
+            console.print(f"- {item}")
+            continue
+        head = f"{number}. "
+        for line in item.split("\n"):
+            for part in _wrapped(line, max(24, console.width - len(head))):
+                console.print(f"{head}{part}", soft_wrap=True)
+                head = " " * len(head)
+
+
+def _write_facts(console: Console, facts: Facts) -> None:
+    """Name, value and remark in columns; long remarks wrap under themselves."""
+    lines = [_line(row, grouped=facts.grouped) for row in facts.rows]
+    named = max(len(name) for name, _, _, _ in lines)
+    numbered = max(len(value) for _, value, _, _ in lines)
+    margin = named + numbered + 4 if facts.values else named + 2
+    for name, value, words, status in lines:
+        head = Text(f"{name:<{named}}  {f'{value:>{numbered}}  ' * facts.values}")
+        head.stylize("bold", 0, named)
+        if status is not None:
+            head.append(words, style=COLOURS.get(status))
+            console.print(head, soft_wrap=True)
+            continue
+        first, *rest = _wrapped(words, max(24, console.width - margin))
+        head.append(first)
+        head.rstrip()
+        console.print(head, soft_wrap=True)
+        for line in rest:
+            console.print(" " * margin + line, soft_wrap=True)
+
+
+def _line(row: Fact, *, grouped: bool) -> tuple[str, str, str, str | None]:
+    """A name, its value and remark as text, and its status if it has one of its own."""
+    if isinstance(row, Tile):
+        return row.label, row.value, row.remark, row.status
+    name, value, words = row
+    many = grouped and isinstance(value, int)
+    return name, shown(value, "," if many else ""), words, None
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Lines of a remark; specs are not broken, since they are to be copied."""
+    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
+
+
+def shown(value: Cell, form: str = "", empty: str = "") -> str:
+    """A cell as text.
+
+    >>> shown(0.12345), shown(1234, ","), shown(True), shown(None, empty="-"), shown("a", ".3g")
+    ('0.1235', '1,234', 'yes', '-', 'a')
+    """
+    if value is None:
+        return empty
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return value
+    return format(value, form or (".4g" if isinstance(value, float) else ""))
+
+
+def cells_of(table: Table, row: Sequence[Cell]) -> list[str]:
+    """A row of a table as text."""
+    formats = table.formats or ("",) * len(row)
+    return [shown(cell, form, table.empty) for cell, form in zip(row, formats, strict=True)]
+
+
+def grid_of(table: Table) -> Grid:
+    """A table, whose numbers are aligned to the right."""
+    from rich.table import Table as Grid  # here: many answers need none
+
+    grid = Grid(
+        box=None, pad_edge=table.folds, padding=(0, 2, 0, 0), show_header=any(table.columns)
+    )
+    for name, right in zip(table.columns, table.right, strict=True):
+        grid.add_column(
+            name,
+            justify="right" if right else "left",
+            no_wrap=not table.folds and name not in table.wraps,
+            overflow="fold" if table.folds else "ellipsis",
+        )
+    for row in table.rows:
+        grid.add_row(*map(Text, cells_of(table, row)))
+    return grid
+
+
+def _parts(sections: Sequence[Section]) -> Grid:
+    """A few lines for each part: its title, how the answer is known, and the answer."""
+    from rich.table import Table as Grid
+
+    grid = Grid.grid(padding=(0, 2, 0, 0))
+    grid.add_column(style="bold", no_wrap=True)
+    grid.add_column(no_wrap=True)
+    grid.add_column()
+    for part in sections:
+        status = Text(part.status, COLOURS[part.status])
+        grid.add_row(part.title, status, Text(part.lead or part.reason, "" if part.lead else "dim"))
+    return grid
+
+
+def _tree(tree: Tree) -> Branches:
+    from rich.tree import Tree as Branches
+
+    root = Branches(Text(tree.name))
+    for branch in tree.branches:
+        root.add(_tree(branch))
+    return root

@@ -1,16 +1,14 @@
-"""Degrees, numbers of critical points and landscapes, on the terminal and as a plot."""
+"""Degrees, numbers of critical points and landscapes."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from pathlib import Path
+from typing import Any
 
-from rich.table import Table
-
-from segre.report.console import Lines, plain_console, print_lines
-from segre.report.drawing import picture
-from segre.report.text import printed, say
+from segre.report.blocks import Block, Cell, Fact, Facts, Figure, Say, Table, Tile, Title
+from segre.report.views import drawn, view
 from segre.variety.answer import Number
 from segre.variety.critical import Critical
 from segre.variety.degree import Degree
@@ -19,99 +17,93 @@ from segre.variety.quadratic import CriticalPoint, Real, Signs
 
 _MOST_LINES = 40
 _MOST_LEVELS = 12  # critical points that a picture names; of more it names the minima
-_INKS = ("#1f5fa8", "#c26a12", "#b3202c", "#2f8f4e", "#7a4fb5", "#5b6770")
 _LONG = 16
 _SHORT = 12  # digits of a fraction that is printed as it is
 
 
-@printed.register
-def print_degree(found: Degree) -> None:
+@view.register
+def of_degree(found: Degree) -> Iterator[Block]:
     """The degree, its formula and the count."""
-    _print_number(found, "degree", "points on a random linear space")
+    yield from _number(found, "degree", "points on a random linear space")
 
 
-@printed.register
-def print_critical(found: Critical) -> None:
+@view.register
+def of_critical(found: Critical) -> Iterator[Block]:
     """The number of critical points, its formula and the count."""
-    _print_number(found, "critical", f"critical points for random data, {found.metric} metric")
+    yield from _number(found, "critical", f"critical points for random data, {found.metric} metric")
 
 
-def _print_number(found: Number, name: str, what: str) -> None:
-    say(str(found.spec))
+def _number(found: Number, name: str, what: str) -> Iterator[Block]:
+    yield Title(str(found.spec), style="")
+    yield Facts(tuple(_facts(found, name, what)), grouped=False)
+    if found.value is not None and _whole(found.value) != str(found.value):
+        yield Say(f"exactly {found.value}", wrap=False)
+
+
+def _facts(found: Number, name: str, what: str) -> Iterator[Fact]:
+    count = found.count
     if found.value is not None:
-        head = (name, _whole(found.value), "proved by a formula")
-    elif found.count is not None:
+        yield Tile(name, _whole(found.value), "proved by theorem", "proved by a formula")
+    elif count is not None:
         words = "lower bound: counted; no upper bound is proved"
-        head = (name, str(found.count.functions), words)
+        yield Tile(name, str(count.functions), "bounded", words)
     else:
-        head = (name, "?", found.reason)
-    lines: Lines = [head]
+        yield name, "?", found.reason
     if isinstance(found, Critical):
-        lines.append(("metric", "", found.metric))
+        yield "metric", "", found.metric
     if found.dimension is not None:
-        lines.append(("dimension", str(found.dimension), "of the function variety"))
+        yield "dimension", found.dimension, "of the function variety"
     if found.formula is not None:
-        lines.append(("formula", _whole(found.formula.value), found.formula.says))
+        yield "formula", _whole(found.formula.value), found.formula.says
     else:
-        lines.append(("formula", "-", "no formula is known"))
-    if found.count is not None:
-        count = found.count
+        yield "formula", "-", "no formula is known"
+    if count is not None:
         fibers = f", from {count.weights} weights" if count.weights != count.functions else ""
         where = f"mod {count.p} (seed {count.seed})"
-        lines.append(("counted", str(count.functions), f"{what} {where}{fibers}: a lower bound"))
+        yield "counted", count.functions, f"{what} {where}{fibers}: a lower bound"
     elif found.value is not None:
-        lines.append(("counted", "-", found.reason.removeprefix("not counted: ")))
-    print_lines(plain_console(), lines)
-    if found.value is not None and _whole(found.value) != str(found.value):
-        say(f"exactly {found.value}")
+        yield "counted", "-", found.reason.removeprefix("not counted: ")
 
 
-@printed.register
-def print_landscape(found: Landscape) -> None:
+@view.register
+def of_landscape(found: Landscape) -> Iterator[Block]:
     """A line for each critical point, the minima by output signs, and where descents ended."""
-    say(f"{found.spec}, {found.metric} metric")
-    say(f"eigenvalues of the target: {', '.join(map(_shown, found.target))}")
-    say("")
-    table = Table(box=None, pad_edge=False)
-    table.add_column("keeps", no_wrap=True)
-    table.add_column("eigenvalues", no_wrap=True)
-    table.add_column("loss", justify="right", no_wrap=True)
-    table.add_column("exactly", justify="right", no_wrap=True)
-    table.add_column("kind", no_wrap=True)
-    for point in found.points[:_MOST_LINES]:
-        table.add_row(
+    yield Title(f"{found.spec}, {found.metric} metric", style="")
+    yield Say(f"eigenvalues of the target: {', '.join(map(_shown, found.target))}", wrap=False)
+    yield Say()
+    rows = tuple(
+        (
             _kept(point, found),
             ", ".join(map(_shown, point.values)),
             f"{float(point.loss):.6g}",
             _exactly(point.loss),
             found.kind(point),
         )
-    plain_console().print(table)
+        for point in found.points[:_MOST_LINES]
+    )
+    names = ("keeps", "eigenvalues", "loss", "exactly", "kind")
+    yield Table("points", "", names, rows, (False, False, True, True, False))
     if len(found.points) > _MOST_LINES:
-        say(f"and {len(found.points) - _MOST_LINES:,} more, with larger losses (--json has all)")
-    say("")
-    _print_endings(found)
+        more = f"{len(found.points) - _MOST_LINES:,}"
+        yield Say(f"and {more} more, with larger losses (--json has all)", wrap=False)
+    yield Say()
+    yield _endings(found)
 
 
-def _print_endings(found: Landscape) -> None:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("output signs", no_wrap=True)
-    table.add_column("minimum keeps", no_wrap=True)
-    table.add_column("loss", justify="right", no_wrap=True)
-    table.add_column("where", no_wrap=True)
-    if found.runs:
-        table.add_column("descents", justify="right", no_wrap=True)
+def _endings(found: Landscape) -> Table:
     ended = {run.signs: Counter(run.ends) for run in found.runs}
+    rows: list[tuple[Cell, ...]] = []
     for one in found.endings:
         lowest = one.point.loss == found.points[0].loss
         where = "boundary, spurious" if one.boundary else "local minimum"
-        cells = [_signs(one.signs), _kept(one.point, found), f"{float(one.point.loss):.6g}"]
-        runs = [str(ended[one.signs][one])] if found.runs else []
-        table.add_row(*cells, "global minimum" if lowest else where, *runs)
-    for run in found.runs:
-        if lost := ended[run.signs][None]:
-            table.add_row(_signs(run.signs), "-", "-", "not yet at a minimum", str(lost))
-    plain_console().print(table)
+        cells = (_signs(one.signs), _kept(one.point, found), f"{float(one.point.loss):.6g}")
+        runs = [ended[one.signs][one]] if found.runs else []
+        rows.append((*cells, "global minimum" if lowest else where, *runs))
+    lost = [(run.signs, ended[run.signs][None]) for run in found.runs]
+    rows += [(_signs(one), "-", "-", "not yet at a minimum", few) for one, few in lost if few]
+    names = ("output signs", "minimum keeps", "loss", "where", *["descents"] * bool(found.runs))
+    numeric = (False, False, True, False, True)[: len(names)]
+    return Table("endings", "", names, tuple(rows), numeric)
 
 
 def _whole(value: int) -> str:
@@ -139,58 +131,51 @@ def _exactly(value: Real) -> str:
     return text if 0 < len(text) <= 2 * _SHORT else "-"
 
 
-def plot_landscape(found: Landscape, path: Path) -> None:
+@drawn.register
+def plot_of_landscape(found: Landscape) -> Iterator[Figure]:
     """Losses of gradient descent against steps, with the losses of critical points."""
-    with picture(path, 8, 4.8) as figure:
-        ax = figure.subplots()
-        last = max((run.steps[-1] for run in found.runs), default=1)
-        for number, run in enumerate(found.runs):
-            ink = _INKS[number % len(_INKS)]
-            for curve in run.curves:
-                steps, losses = [*run.steps, last], [*curve, curve[-1]]
-                ax.plot(steps, losses, color=ink, alpha=0.35, linewidth=0.9)
-            ax.plot([], [], color=ink, label=_signs(run.signs))
-        shown = found.points if len(found.points) <= _MOST_LEVELS else found.points[:1]
-        minima = [one.point for one in found.endings if not one.boundary]
-        levels = {float(one.loss): found.kind(one) for one in (*shown, *minima)}
-        spurious = {float(one.point.loss) for one in found.endings if one.boundary} - set(levels)
-        for loss, kind in levels.items():
-            style = "--" if "minimum" in kind else ":"
-            ax.axhline(loss, color="#333333", linestyle=style, linewidth=0.8)
-        for loss in spurious:
-            ax.axhline(loss, color="#b3202c", linestyle="--", linewidth=0.8)
-        ax.set_xlim(0, last)
-        top = max([*levels, *spurious])
-        ax.set_ylim(0, 1.3 * top)
-        names = {loss: kind.split(",")[0] for loss, kind in levels.items()}
-        _label(ax, {**names, **dict.fromkeys(spurious, "boundary, spurious")}, top)
-        ax.set_xlabel("steps of gradient descent")
-        ax.set_ylabel("loss")
-        ax.spines[["top", "right"]].set_visible(False)
-        if found.runs:
-            ax.legend(
-                title="output signs",
-                loc="upper right",
-                ncols=min(4, len(found.runs)),
-                framealpha=1,
-                edgecolor="none",
-            )
+    last = max((run.steps[-1] for run in found.runs), default=1)
+    traces: list[dict[str, Any]] = []
+    rows: list[tuple[Cell, ...]] = []
+    for number, run in enumerate(found.runs):
+        for place, curve in enumerate(run.curves):
+            steps, losses = [*run.steps, last], [*map(float, curve), float(curve[-1])]
+            rows += [(_signs(run.signs), *pair) for pair in zip(steps, losses, strict=True)]
+            name = f"output signs {_signs(run.signs)}"
+            traces.append(_curve(name, steps, losses, f"@{1 + number % 8}", first=place == 0))
+    few = found.points if len(found.points) <= _MOST_LEVELS else found.points[:1]
+    minima = [one.point for one in found.endings if not one.boundary]
+    levels = {float(one.loss): found.kind(one).split(",")[0] for one in (*few, *minima)}
+    for one in found.endings:
+        if one.boundary:
+            levels.setdefault(float(one.point.loss), "boundary, spurious")
+    for loss, kind in sorted(levels.items()):
+        level = _curve(kind, [0, last], [loss, loss], "@faint", first=False)
+        line = {"color": "@faint", "dash": _dash(kind), "width": 1}
+        words = {"mode": "lines+text", "text": ["", f"{loss:.6g}  {kind}"]}
+        traces.append({**level, **words, "textposition": "top left", "line": line})
+    yield Figure(
+        "descents",
+        "Losses of gradient descent, and of critical points",
+        "Losses against steps, with a level for each critical point.",
+        "",
+        tuple(traces),
+        {
+            "xaxis": {"title": {"text": "steps of gradient descent"}, "range": [0, last]},
+            "yaxis": {"title": {"text": "loss"}, "range": [0, 1.3 * max(levels)]},
+        },
+        Table("descents-numbers", "Losses", ("output signs", "step", "loss"), tuple(rows)),
+        height=440,
+    )
 
 
-def _label(ax: object, names: dict[float, str], top: float) -> None:
-    """Labels to the right of the levels, moved apart where they would overlap."""
-    from matplotlib.axes import Axes
+def _dash(kind: str) -> str:
+    return "dash" if "minimum" in kind or "spurious" in kind else "dot"
 
-    assert isinstance(ax, Axes)
-    gap, at = 0.055 * top, float("-inf")
-    for loss in sorted(names):
-        at = max(loss, at + gap)
-        text = f" {loss:.6g}  {names[loss]}"
-        ax.annotate(
-            text,
-            (1, at),
-            xycoords=("axes fraction", "data"),
-            va="center",
-            fontsize=8,
-            annotation_clip=False,
-        )
+
+def _curve(
+    name: str, x: Sequence[float], y: Sequence[float], colour: str, *, first: bool = True
+) -> dict[str, Any]:
+    line = {"color": colour, "width": 1}
+    plot = {"type": "scatter", "mode": "lines", "x": list(x), "y": list(y)}
+    return {**plot, "name": name, "line": line, "showlegend": first}

@@ -1,60 +1,82 @@
-"""Checkpoints written, compared, aligned or shrunk, on the terminal."""
+"""Checkpoints written, compared, aligned or shrunk."""
 
 from __future__ import annotations
 
 import shlex
-
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+from collections.abc import Iterable, Iterator
 
 from segre.checkpoint.commands import Written
 from segre.checkpoint.comparison import Check, Comparison
 from segre.checkpoint.demo import Demo
-from segre.checkpoint.evidence import Block, agreed
+from segre.checkpoint.evidence import Block as Compared
+from segre.checkpoint.evidence import agreed
 from segre.checkpoint.shrunk import Shrinking
-from segre.report.console import plain_console
-from segre.report.text import printed
+from segre.report.blocks import Block, Cell, Facts, Say, Table, Tile, Title, elsewhere, terminal
+from segre.report.views import tabled, view
 
-_COLOURS = {"different": "red", "undecided": "yellow"}
+_COLOURS = {"different": "bold red", "undecided": "bold yellow"}
 _SHOWN = 12
 
 
-@printed.register
-def print_written(written: Written) -> None:
+@view.register
+def of_written(written: Written) -> Iterator[Block]:
     """Where a checkpoint is, what changed most, and how close its outputs are."""
     if written.blocks:
-        _print_alignment(written)
+        yield from _alignment(written)
         return
-    console = plain_console()
-    console.print(f"{written.directory}: {written.what}", soft_wrap=True)
+    yield Title(f"{written.directory}: {written.what}", style="")
     for name in written.unused:
-        console.print(f"left out: {name}, which the class named in the config does not have")
+        yield Say(f"left out: {name}, which the class named in the config does not have")
     if written.difference is None:  # no report was asked for
         return
     moved = sorted(written.changes, key=lambda change: -change.change)
-    still = sum(change.change == 0 for change in moved)
-    table = _table("tensor", "changed by")
-    for change in moved[:_SHOWN]:
-        table.add_row(change.title, f"{change.change:.3g}")
-    console.print(table)
-    console.print(
-        f"{len(moved) - still} of {len(moved)} tensors changed; changes are relative norms"
+    rows = tuple((change.title, change.change) for change in moved[:_SHOWN])
+    yield Table("changes", "", ("tensor", "changed by"), rows, formats=("", ".3g"))
+    changed = sum(change.change != 0 for change in moved)
+    yield Say(f"{changed} of {len(moved)} tensors changed; changes are relative norms")
+    yield from _outputs(written)
+
+
+def _alignment(written: Written) -> Iterator[Block]:
+    """Distances and cosines before and after, by block."""
+    before, after = written.blocks[-1].distances()
+    what = "nearer" if after < before else "not moved: alignment would increase the distance"
+    if after > before:
+        what = "aligned, although the distance of its weights has increased"
+    yield Title(f"{written.directory}: the same function, {what}", style="")
+    names = ("block", "distance", "after", "cosine", "after")
+    formats = ("", ".3g", ".3g", ".4f", ".4f")
+    yield Table("changes", "", names, _aligned(written), formats=formats)
+    yield Say("distances are relative to the norm of the block in the first checkpoint")
+    if written.by.startswith("activations"):
+        yield Say(f"aligned by {written.by}")
+    yield from _outputs(written)
+
+
+def _aligned(written: Written) -> tuple[tuple[Cell, ...], ...]:
+    return tuple(
+        (one.name, *map(float, one.distances()), *map(float, one.cosines()))
+        for one in written.blocks
     )
-    _print_outputs(console, written)
 
 
-@printed.register
-def print_demo(made: Demo) -> None:
-    """Where the models are, and what to try on them."""
-    console, at = plain_console(), made.directory
-    for name, what in _MODELS.items():
-        console.print(f"{at / name}: {what}", soft_wrap=True)
-    if not made.written:
-        console.print("(from an earlier segre demo; nothing was written)")
-    console.print("\nTry:")
-    for command in _TRY:
-        console.print(f"  segre {command.format(at=shlex.quote(str(at)))}", soft_wrap=True)
+def _outputs(written: Written) -> Iterator[Block]:
+    if written.difference is not None:
+        verdict = "rounding can explain" if written.agrees else "MORE than rounding can explain:"
+        yield Say(
+            f"relative difference of outputs on random tokens: {written.difference:.2g}; "
+            f"{verdict} {written.tolerance:.2g}"
+        )
+
+
+@tabled.register
+def table_of_written(written: Written) -> Table:
+    """What changed: by tensor, or for an alignment by block."""
+    if written.blocks:
+        names = ("block", "distance", "after", "cosine", "cosine after")
+        return Table("changes", "What changed", names, _aligned(written))
+    rows = tuple((one.part, one.name, one.change) for one in written.changes)
+    return Table("changes", "What changed", ("part", "tensor", "change"), rows)
 
 
 _MODELS = {
@@ -69,126 +91,122 @@ _TRY = (
 )
 
 
-def _print_outputs(console: Console, written: Written) -> None:
-    if written.difference is not None:
-        verdict = "rounding can explain" if written.agrees else "MORE than rounding can explain:"
-        console.print(
-            f"relative difference of outputs on random tokens: {written.difference:.2g}; "
-            f"{verdict} {written.tolerance:.2g}"
-        )
+@view.register
+def of_demo(made: Demo) -> Iterator[Block]:
+    """Where the models are, and what to try on them."""
+    for name, what in _MODELS.items():
+        yield Say(f"{made.directory / name}: {what}", wrap=False)
+    if not made.written:
+        yield Say("(from an earlier segre demo; nothing was written)")
+    yield Say("\nTry:")
+    for command in _TRY:
+        at = shlex.quote(str(made.directory))
+        yield Say(f"  segre {command.format(at=at)}", wrap=False)
 
 
-@printed.register
-def print_sameness(found: Comparison) -> None:
+@view.register
+def of_comparison(found: Comparison) -> Iterator[Block]:
     """The verdict and its evidence."""
-    console = plain_console()
-    console.print(Text(found.said, style=f"bold {_COLOURS.get(found.verdict, 'green')}"))
-    console.print(found.reason)
+    yield Title("Are two checkpoints the same function?", terminal=False)
+    yield elsewhere(Facts((Tile("verdict", found.said, found.status),)))
+    yield terminal(Say(found.said, _COLOURS.get(found.verdict, "bold green")))
+    yield Say(found.reason)
     if not found.blocks:
         return
+    typical, coarsest = found.sensitivity
     if found.rounded:
-        console.print(
+        yield Say(
             f"relative difference of outputs on random tokens: {found.outputs:.2g}; a relative "
-            f"change of a weight by more than {found.sensitivity[1]:.1g} would be detected, a "
+            f"change of a weight by more than {coarsest:.1g} would be detected, a "
             "smaller one may be lost in the rounding"
         )
         return
     nearest = sorted(found.blocks, key=lambda block: -block.excess)
     differing = found.differing
-    console.print(block_table(nearest[: min(_SHOWN, len(differing)) or 3]))
+    yield _blocks(nearest[: min(_SHOWN, len(differing)) or 3])
+    said = f"all {len(found.blocks)} blocks agree; the table shows those nearest to their limits"
     if differing:
-        console.print(
-            f"{len(differing)} of {len(found.blocks)} blocks differ; the table shows the largest "
-            "differences"
-        )
-    else:
-        console.print(
-            f"all {len(found.blocks)} blocks agree; the table shows those nearest to their limits"
-        )
-    console.print(
+        said = f"{len(differing)} of {len(found.blocks)} blocks differ; the table shows the largest"
+        said += " differences"
+    yield Say(said)
+    yield Say(
         f"relative difference of outputs on random tokens: {found.outputs:.2g}; rounding can "
         f"explain {found.outputs_tolerance:.1g}"
     )
-    typical, coarsest = found.sensitivity
-    console.print(
+    yield Say(
         "sensitivity, measured by rounding both files once more: a relative change of "
         f"{typical:.1g} would be detected in a typical block, of {coarsest:.1g} in the least "
         "sensitive block"
     )
+    if found.differing_entries is not None:
+        yield elsewhere(Say(f"{found.differing_entries:,} entries differ as stored"))
 
 
-def block_table(blocks: list[Block]) -> Table:
+def _blocks(blocks: Iterable[Compared]) -> Table:
     """Differences compared with the effect of rounding, and the member that differs most."""
-    table = _table("block", "difference", "rounding", "ratio", "limit", "largest in it")
-    for block in blocks:
-        name = block.name.removesuffix(f", {block.kind}").removeprefix(f"{block.kind}, ")
-        most = f"{name} ({block.ratios[block.worst]:.2g} of {block.limit_of_one:.2g})"
-        table.add_row(
-            f"{block.place}, {block.kind}",
-            f"{block.difference:.2g}",
-            f"{block.sensitivity:.1g}",
-            f"{block.ratio:.2g}",
-            f"{block.limit:.2g}",
-            most if len(block.sizes) > 1 else "",
+    names = ("block", "difference", "rounding", "ratio", "limit", "largest in it")
+    formats = ("", ".2g", ".1g", ".2g", ".2g", "")
+    rows = tuple(
+        (
+            *(f"{one.place}, {one.kind}", one.difference, one.sensitivity, one.ratio, one.limit),
+            _largest(one) if len(one.sizes) > 1 else "",
         )
-    return table
+        for one in blocks
+    )
+    numeric = (False, *[True] * 5)
+    return Table("blocks", "", names, rows, numeric, formats=formats, wraps=names)
 
 
-@printed.register
-def print_check(check: Check) -> None:
+def _largest(block: Compared) -> str:
+    name = block.name.removesuffix(f", {block.kind}").removeprefix(f"{block.kind}, ")
+    return f"{name} ({block.ratios[block.worst]:.2g} of {block.limit_of_one:.2g})"
+
+
+@view.register
+def of_check(check: Check) -> Iterator[Block]:
     """Whether a witness is valid."""
-    console, blocks = plain_console(), check.blocks
+    blocks = check.blocks
     differing = [block for block in blocks if not block.agrees]
+    said = "the witness is not valid" if differing else "the witness is valid"
+    yield Title("Is the witness valid?", check.status, terminal=False)
+    yield Say(said, "bold red" if differing else "bold green")
     if differing:
-        console.print(Text("the witness is not valid", style="bold red"))
-        console.print(block_table(differing[:_SHOWN]))
-        console.print(f"{len(differing)} of {len(blocks)} blocks differ")
+        yield _blocks(differing[:_SHOWN])
+        yield Say(f"{len(differing)} of {len(blocks)} blocks differ")
     else:
-        console.print(Text("the witness is valid", style="bold green"))
-        console.print(agreed(blocks))
+        yield Say(agreed(blocks))
 
 
-def _print_alignment(written: Written) -> None:
-    """Distances and cosines before and after, by block."""
-    console = plain_console()
-    before, after = written.blocks[-1].distances()
-    what = "nearer" if after < before else "not moved: alignment would increase the distance"
-    if after > before:
-        what = "aligned, although the distance of its weights has increased"
-    console.print(f"{written.directory}: the same function, {what}", soft_wrap=True)
-    table = _table("block", "distance", "after", "cosine", "after")
-    for block in written.blocks:
-        distances, cosines = block.distances(), block.cosines()
-        table.add_row(block.name, *(f"{x:.3g}" for x in distances), *(f"{x:.4f}" for x in cosines))
-    console.print(table)
-    console.print("distances are relative to the norm of the block in the first checkpoint")
-    if written.by.startswith("activations"):
-        console.print(f"aligned by {written.by}")
-    _print_outputs(console, written)
+@tabled.register(Comparison)
+@tabled.register(Check)
+def table_of_blocks(found: Comparison | Check) -> Table:
+    """Every block, in the order of the model."""
+    numbers = ("difference", "rounding", "ratio", "limit")
+    names = ("part", "kind", *numbers, "most in", "excess", "agrees")
+    rows = tuple(
+        (
+            *(one.part, one.kind, one.difference, one.sensitivity, one.ratio, one.limit),
+            *(one.name, one.excess, bool(one.agrees)),
+        )
+        for one in found.blocks
+    )
+    return Table("blocks", "Blocks", names, rows)
 
 
-@printed.register
-def print_shrinking(done: Shrinking) -> None:
+@view.register
+def of_shrinking(done: Shrinking) -> Iterator[Block]:
     """What shrinking saved, and what it had to keep."""
-    console = plain_console()
     saved = done.bytes_before - done.bytes_after
-    console.print(f"{done.directory}: shrunk", soft_wrap=True)
-    console.print(
+    yield Title(f"{done.directory}: shrunk", style="")
+    yield Say(
         f"left out {done.dropped:,} of {done.parameters:,} numbers "
         f"({done.dropped / done.parameters:.3%}); {done.redundant:,} are redundant"
     )
-    console.print(
+    yield Say(
         f"files: {done.bytes_before:,} -> {done.bytes_after:,} bytes, "
         f"{saved:,} saved ({saved / done.bytes_before:.3%})"
     )
     for reason in done.kept[:_SHOWN]:
-        console.print(f"kept: {reason}")
+        yield Say(f"kept: {reason}")
     if len(done.kept) > _SHOWN:
-        console.print(f"kept: {len(done.kept) - _SHOWN} more like these")
-
-
-def _table(*names: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for number, name in enumerate(names):
-        table.add_column(name, justify="left" if number == 0 else "right")
-    return table
+        yield Say(f"kept: {len(done.kept) - _SHOWN} more like these")

@@ -9,9 +9,7 @@ from typing import Any
 from segre.analysis.part import Part
 from segre.analysis.redundancy import IN_WORDS
 from segre.finding import GROUPS, labelled
-from segre.report.analysis.charts import bars
-from segre.report.analysis.shapes import closed_curve, parts_of_a_whole
-from segre.report.page.blocks import (
+from segre.report.blocks import (
     Block,
     Cell,
     Download,
@@ -23,6 +21,7 @@ from segre.report.page.blocks import (
     Row,
     Table,
 )
+from segre.report.charts import bars, closed_curve, parts_of_a_whole
 
 _HOLDS = {
     "exact": "always",
@@ -44,7 +43,8 @@ def of_choices(part: Part) -> Iterator[Block]:
         f"Bars: {len(pieces)} pieces; the largest is {largest} with {pieces[largest]:,} of "
         f"{total:,} parameters.",
         part.takeaways["parameters-by-piece"],
-        pieces,
+        list(pieces),
+        {"parameters": list(pieces.values())},
         unit="parameters",
         numbers=Table(
             "parameters-by-piece-numbers",

@@ -12,11 +12,9 @@ from segre.analysis.depth import last_median
 from segre.analysis.part import Part
 from segre.collapse.study import medians
 from segre.collapse.verdict import THRESHOLD
-from segre.report.analysis.charts import Number, lines
-from segre.report.page.blocks import Block, Facts, Figure, Fold, Items, Row, Table
+from segre.report.blocks import Block, Facts, Figure, Fold, Items, Row, Table
+from segre.report.charts import Number, lines, residuals
 from segre.values import from_logarithm
-
-_LOWEST = 1e-30  # what lies below is in the table
 
 
 def blocks(part: Part) -> Iterator[Block]:
@@ -38,21 +36,13 @@ def _of_model(part: Part) -> Iterator[Block]:
     bare = [names[curve["variant"]] for curve in curves if not curve["norm"]]
     dominated = {_without(curve, names): curve for curve in curves if curve["sink"] is not None}
     ordered |= {name: curve["without"]["mean"] for name, curve in dominated.items()}
-    layers = list(range(len(next(iter(ordered.values())))))
-    removed = lines(
+    removed = residuals(
         "depth",
         "How different tokens are, by layer",
-        "The relative residual after every layer, on a logarithmic scale: "
-        + "; ".join(f"{name} ends at {_said(values)}" for name, values in ordered.items())
-        + ".",
         part.takeaways["depth"],
-        layers,
         ordered,
-        y="relative residual",
-        log=True,
         dashed=bare,
         dotted=list(dominated),
-        lowest=_LOWEST,
         note="1 means that tokens have nothing in common, 0 that all of them are the same: the "
         "rank has collapsed. Dashed lines are without norms. "
         f"Below {data['floor']:.1e} single precision has only rounding errors, so mean and "
@@ -61,7 +51,7 @@ def _of_model(part: Part) -> Iterator[Block]:
         + " Dotted lines leave out the token that dominates."
         * bool(dominated),
     )
-    changed = (_changed(part, every, names, layers),) if len(every) > len(curves) else ()
+    changed = (_changed(part, every, names),) if len(every) > len(curves) else ()
     yield Row((removed, *changed)) if changed else removed
     yield Fold("versions", "All versions, one by one", (*_versions(data), *_notes(part)))
 
@@ -121,27 +111,18 @@ def _notes(part: Part) -> Iterator[Block]:
         yield Items("In words, by the names that commands use" if model else "", part.notes)
 
 
-def _changed(
-    part: Part, curves: list[Mapping[str, Any]], names: Mapping[str, str], layers: list[int]
-) -> Figure:
+def _changed(part: Part, curves: list[Mapping[str, Any]], names: Mapping[str, str]) -> Figure:
     """Attention alone as it is and changed, beside the model."""
     shown = {
         names[curve["variant"]]: _values(curve["log10"])
         for curve in curves
         if curve["variant"].partition(":")[0] == "attention" or curve["variant"] == "full"
     }
-    return lines(
+    return residuals(
         "what-if",
         "What if attention were different?",
-        "The relative residual after every layer, on a logarithmic scale: "
-        + "; ".join(f"{name} ends at {_said(values)}" for name, values in shown.items())
-        + ".",
         part.takeaways["what-if"],
-        layers,
         shown,
-        y="relative residual",
-        log=True,
-        lowest=_LOWEST,
         note="Attention only, without skips and MLPs, as it is and changed. Uniform part removed: "
         "1/t is subtracted from every weight of a pattern of t tokens. Window: a token sees at "
         "most that many tokens. Random gates: what heads mix is multiplied by sigmoid(W_G x); the "
@@ -154,13 +135,8 @@ def _without(curve: Mapping[str, Any], names: Mapping[str, str]) -> str:
 
 
 def _values(logs: list[Number]) -> list[Number]:
-    """Numbers by their logarithms, as far down as floats go."""
+    """Numbers from their decimal logarithms; None where floats end."""
     return [None if log is None or log < -300 else 10.0**log for log in logs]
-
-
-def _said(values: list[Number]) -> str:
-    known = [value for value in values if value is not None]
-    return f"{known[-1]:.2g}" if known and values[-1] is not None else "no number"
 
 
 def _of_stack(part: Part) -> Iterator[Block]:
@@ -188,7 +164,7 @@ def _of_stack(part: Part) -> Iterator[Block]:
 
 
 def _medians(rows: list[list[float]]) -> list[Number]:
-    """Over inputs, by layer; what is not finite is left out."""
+    """Medians over inputs, by layer; None where they are not finite."""
     return [float(x) if isfinite(x) else None for x in medians(np.array(rows, float))]
 
 

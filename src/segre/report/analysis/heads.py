@@ -11,9 +11,10 @@ import numpy as np
 from segre.analysis.part import Part
 from segre.fields.interface import Array
 from segre.inspect.diagnose import Diagnosis
-from segre.report.analysis.charts import Number, by_head
-from segre.report.inspection_blocks import findings_block, heads_block
-from segre.report.page.blocks import Block, Fold, Row, Table
+from segre.report.blocks import Block, Fold, Row, Table
+from segre.report.charts import Number, by_head
+from segre.report.inspection import findings_block
+from segre.report.inspection_page import heads_block
 
 _MATRICES = {
     "OV": "W_O W_V: what a head moves",
@@ -25,7 +26,7 @@ _NUMBERS = ("norm", "rank", "condition")
 def of_findings(part: Part) -> Iterator[Block]:
     """What stands out, as `segre diagnose` says it."""
     if isinstance(part.details, Diagnosis):
-        yield from findings_block(part.details)
+        yield findings_block(part.details)
 
 
 def blocks(part: Part) -> Iterator[Block]:
@@ -42,7 +43,7 @@ def blocks(part: Part) -> Iterator[Block]:
 
 
 def _of(layers: list[dict[str, Any]], name: str, key: str) -> Array:
-    """A number of every head; not a number where there is none."""
+    """One quantity of every head; NaN where it is not known."""
     rows = [[head[key] for head in layer[name]] for layer in layers]
     return np.array([[np.nan if value is None else value for value in row] for row in rows])
 

@@ -1,20 +1,32 @@
-"""An analysis as a page: what is seen first, then a section for every part."""
+"""An analysis: what is seen first, then a section for every part."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from dataclasses import replace
 
-from segre import __version__
 from segre.analysis.part import Part, percent
 from segre.analysis.run import Analysis
-from segre.errors import SegreError
-from segre.files import extension
 from segre.report.analysis import architecture, depth, heads, paths, weights
-from segre.report.page.blocks import Block, Items, Page, Prose, Section, Tile
-from segre.report.page.render import write_page
-
-_FORMATS = (".html", ".htm")
+from segre.report.blocks import (
+    Block,
+    Download,
+    Facts,
+    Figure,
+    Items,
+    Page,
+    Parts,
+    Prose,
+    Say,
+    Section,
+    Table,
+    Tile,
+    Title,
+    elsewhere,
+    flat,
+    terminal,
+)
+from segre.report.views import paged, tabled, view
 
 _BLOCKS: dict[str, Callable[[Part], Iterator[Block]]] = {
     "findings": heads.of_findings,
@@ -29,34 +41,89 @@ _BLOCKS: dict[str, Callable[[Part], Iterator[Block]]] = {
 }
 
 
-def require_report(path: Path) -> None:
-    """Refuse a file that cannot be written, before anything is computed."""
-    if extension(path, _FORMATS) not in _FORMATS:
-        raise SegreError(
-            f"report {str(path)!r}: {path.suffix!r} is not a format; allowed: {', '.join(_FORMATS)}"
-        )
+_SHORT = {
+    "findings": "Findings",
+    "redundancy": "Redundancy",
+    "weights": "Weights",
+    "depth": "Depth",
+    "dimension": "Dimension",
+}
 
 
-def write_report(analysis: Analysis, path: Path, made: str = "") -> None:
-    """The page of an analysis as a file; it is there whole or not at all."""
-    require_report(path)
-    write_page(page_of(analysis, made), path)
+@view.register
+def of_analysis(found: Analysis) -> Iterator[Block]:
+    """The answers in short; the page has the plots."""
+    target = found.target
+    yield Title(target.name)
+    if str(target.spec) != target.name:
+        yield Say(str(target.spec), "dim", wrap=False)
+    yield Say()
+    yield terminal(Parts(tuple(map(_in_short, found.parts))))
+    sections = tuple(_without_plots(section_of(part)) for part in found.parts)
+    yield elsewhere(Facts(tuple(tiles(found))), Parts(sections))
+    yield Say()
+    if found.command:
+        yield elsewhere(Say(f"With all plots and tables, as a page: `{found.command}`"))
 
 
-def page_of(analysis: Analysis, made: str = "") -> Page:
-    """The page of an analysis; `made` says when."""
-    target = analysis.target
+@view.register
+def of_part(part: Part) -> Iterator[Block]:
+    """One of the answers, and how it is known."""
+    section = _without_plots(section_of(part))
+    yield Title(part.title, part.label, terminal=False)
+    yield terminal(Parts((_in_short(part),)))
+    yield elsewhere(Say(part.lead or section.reason), *section.blocks)
+    if part.how:
+        yield Say(part.how, "dim")
+    if part.command:
+        yield Say(part.command, "dim")
+
+
+def _in_short(part: Part) -> Section:
+    """The answer with what its plots add to it, and the findings by number."""
+    data = part.data or {}
+    more = [part.takeaways[key] for key in _added(part) if key in part.takeaways]
+    found = [f"{number}. {one['what']}" for number, one in enumerate(data.get("findings", ()), 1)]
+    said = "\n".join([" ".join([part.lead or part.reason, *more]), *found])
+    title = _SHORT.get(part.key, part.title)
+    lead, reason = (said, "") if part.lead else ("", said)
+    return Section(part.key, title, part.label, lead, reason=reason)
+
+
+def _added(part: Part) -> tuple[str, ...]:
+    """The plots whose sentences say more than the answer does; the others repeat it."""
+    if part.key == "depth" and (part.data or {}).get("kind") == "model":
+        return "depth", "what-if"
+    return ("conditions",) if part.key == "weights" else ()
+
+
+def _without_plots(section: Section) -> Section:
+    """The section as a card has it: of a plot, the sentence that it shows."""
+    kept = (one for one in flat(section.blocks) if not isinstance(one, Download))
+    said = (Say(one.takeaway) if isinstance(one, Figure) else one for one in kept)
+    return replace(section, blocks=tuple(said))
+
+
+@tabled.register
+def table_of_analysis(found: Analysis) -> Table:
+    """A row for every question."""
+    names = ("part", "question", "status", "answer", "how", "reason", "seconds")
+    rows = tuple(
+        (one.key, one.title, one.label, one.lead, one.how, one.reason, one.seconds)
+        for one in found.parts
+    )
+    return Table("parts", found.target.name, names, rows)
+
+
+@paged.register
+def page_of_analysis(found: Analysis) -> Page:
+    """The page of an analysis."""
+    target = found.target
     subtitle = str(target.spec) if str(target.spec) != target.name else ""
+    sections = tuple(map(section_of, found.parts))
+    first = tuple(tiles(found))
     return Page(
-        title=target.name,
-        subtitle=subtitle,
-        tiles=tuple(tiles(analysis)),
-        sections=tuple(section_of(part) for part in analysis.parts),
-        document=analysis.document(),
-        command=analysis.command,
-        made=", ".join(
-            word for word in (f"segre {__version__}", f"seed {analysis.seed}", made) if word
-        ),
+        target.name, subtitle, first, sections, command=found.command, made=f"seed {found.seed}"
     )
 
 
@@ -67,13 +134,10 @@ def section_of(part: Part) -> Section:
         own = part.key == "depth"  # shows its notes itself
         notes = (_notes(part.notes),) if part.notes and not own else ()
         blocks = (*_BLOCKS[part.key](part), *notes)
-    shown = {
-        "status": part.label,
-        "blocks": blocks,
-        "reason": f"{part.reason[:1].upper()}{part.reason[1:]}",
-        "seconds": 0.0 if part.data is None else part.seconds,
-    }
-    return Section(**{**vars(part), **shown})
+    reason = f"{part.reason[:1].upper()}{part.reason[1:]}"
+    seconds = 0.0 if part.data is None else part.seconds
+    said = (part.key, part.title, part.label, part.lead, part.how, part.command)
+    return Section(*said, blocks, reason, seconds)
 
 
 def _notes(notes: tuple[str, ...]) -> Block:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from segre.analysis.part import Part
-from segre.report.analysis.charts import Number, lines
-from segre.report.page.blocks import Block, Cell, Facts, Fold, Table
+from segre.report.blocks import Block, Cell, Facts, Fold, Table
+from segre.report.charts import Number, lines
 
 
 def blocks(part: Part) -> Iterator[Block]:

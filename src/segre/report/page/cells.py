@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import re
 
-from segre.report.page.blocks import Cell
+from segre.report.blocks import Cell
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _THIN = "\N{THIN SPACE}"
-_MINUS = "\N{MINUS SIGN}"
+MINUS = "\N{MINUS SIGN}"
 _DIGITS = 4
 
 
@@ -24,9 +24,9 @@ def shown(cell: Cell) -> str:
     if isinstance(cell, bool):
         return "yes" if cell else "no"
     if isinstance(cell, int):
-        return f"{cell:,}".replace("-", _MINUS)
+        return f"{cell:,}".replace("-", MINUS)
     if isinstance(cell, float):
-        return _float(cell).replace("-", _MINUS)
+        return _float(cell).replace("-", MINUS)
     return str(cell)
 
 
@@ -45,11 +45,6 @@ def raw(cell: Cell) -> str:
     if isinstance(cell, float):
         return repr(float(cell))
     return str(cell)
-
-
-def is_number(cell: Cell) -> bool:
-    """Whether a value is a number, which words and truth values are not."""
-    return isinstance(cell, int | float) and not isinstance(cell, bool)
 
 
 def duration(seconds: float) -> str:

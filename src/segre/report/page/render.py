@@ -12,15 +12,31 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup, escape
 
-from segre.files import whole_file
+from segre.errors import SegreError
+from segre.files import extension, whole_file
 from segre.finding import Status
 from segre.json_data import strict_json
+from segre.report.blocks import (
+    Block,
+    Cell,
+    Download,
+    Figure,
+    Fold,
+    Page,
+    Row,
+    Section,
+    Table,
+    Tile,
+    flat,
+    is_number,
+    off_terminal,
+)
 from segre.report.page import cells
-from segre.report.page.blocks import Block, Download, Figure, Fold, Page, Row, Section, Table, flat
 from segre.report.page.embed import embedded, policy
 from segre.report.page.glossary import GLOSSARY, marked
 from segre.report.page.library import drawing_script, unpacker
 from segre.report.page.marks import MARKS
+from segre.report.views import page_of
 
 MEANINGS: dict[Status, str] = {
     "proved by computation": "both bounds were computed, and they meet; `segre verify` repeats it",
@@ -35,6 +51,7 @@ MEANINGS: dict[Status, str] = {
     "estimated": "a guess from samples or a smaller model; proves nothing",
     "not run": "not done for this model; the part says why",
 }
+_FORMATS = (".html", ".htm")
 TALL = 24  # tables with more rows than this scroll in a box of their own
 WIDE = 18  # tables with more columns than this are left out on paper
 
@@ -73,6 +90,20 @@ def write_page(page: Page, path: str | Path) -> None:
         temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
+def write_answer(answer: Any, path: Path, made: str = "", command: str = "") -> None:
+    """Write the page of an answer; `made` says when, and `command` how."""
+    require_page(path)
+    write_page(page_of(answer, made, command), path)
+
+
+def require_page(path: Path) -> None:
+    """Refuse a file that cannot be written, before anything is computed."""
+    if extension(path, _FORMATS) not in _FORMATS:
+        raise SegreError(
+            f"report {str(path)!r}: {path.suffix!r} is not a format; allowed: {', '.join(_FORMATS)}"
+        )
+
+
 @dataclass(frozen=True)
 class Placed:
     """A part of the page with the id it has there; of a figure, also that of its numbers."""
@@ -92,7 +123,7 @@ class _Words:
         self.used: set[str] = set()
 
     def begin(self) -> str:
-        """A section begins, in which every word is marked once more."""
+        """Start a section, in which every word is marked again."""
         self.here = set()
         return ""
 
@@ -135,7 +166,7 @@ class _Names:
 
 def _placed(section: Section, names: _Names) -> Placed:
     own = names(section.key)  # so that #key leads to it
-    blocks = tuple(_placed_block(block, names) for block in section.blocks)
+    blocks = tuple(_placed_block(block, names) for block in off_terminal(section.blocks))
     return Placed(section, own, "section", blocks=blocks)
 
 
@@ -146,7 +177,12 @@ def _placed_block(block: Block, names: _Names) -> Placed:
         return Placed(block, own, kind, Placed(block.numbers, names(block.numbers.key, "table-")))
     if isinstance(block, Row | Fold):
         own = names(block.key, "fold-") if isinstance(block, Fold) else ""
-        return Placed(block, own, kind, blocks=tuple(_placed_block(b, names) for b in block.blocks))
+        return Placed(
+            block,
+            own,
+            kind,
+            blocks=tuple(_placed_block(b, names) for b in off_terminal(block.blocks)),
+        )
     if isinstance(block, Table):
         return Placed(block, names(block.key, "table-"), kind)
     return Placed(block, "", kind)
@@ -158,7 +194,7 @@ def _figures(page: Page) -> list[Figure]:
 
 
 def _traces(figures: list[Figure]) -> set[str]:
-    """The types of traces, as they are drawn: a trace that names none is a scatter."""
+    """The types of all traces; the default is scatter."""
     return {str(trace.get("type", "scatter")) for figure in figures for trace in figure.traces}
 
 
@@ -171,7 +207,7 @@ def _template() -> Template:
 
 
 def environment() -> Environment:
-    """What reads templates: everything is escaped, and values look as they should."""
+    """The environment of templates: everything is escaped, and filters format values."""
     found = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -183,16 +219,18 @@ def environment() -> Environment:
         "raw": cells.raw,
         "duration": cells.duration,
         "slug": cells.slug,
-        "numeric": _numeric,
+        "formed": _formed,
+        "kind": lambda block: type(block).__name__.lower(),
         "saved": _saved,
         "embedded": lambda value: Markup(embedded(value)),
-        "is_number": cells.is_number,
+        "is_number": is_number,
     }
+    found.tests["is_tile"] = lambda row: isinstance(row, Tile)
     return found
 
 
 def _breakable(text: str) -> Markup:
-    """A spec, a path or a name that may go on in the next line, at its joints."""
+    """A spec, path or name with places for line breaks: after slashes, commas and dots."""
     pieces = re.split(r"(?<=[/,_])|(?<=\.)(?=[^\W\d])", text)
     return Markup("<wbr>").join(escape(piece) for piece in pieces if piece)
 
@@ -217,20 +255,18 @@ def _code(text: str) -> Markup:
     return Markup("<code>{}</code>").format(_breakable(text))
 
 
-def _numeric(table: Table) -> tuple[bool, ...]:
-    """Which columns hold numbers: as the table says, or else by what is in them."""
-    if table.numeric:
-        return table.numeric
-    return tuple(_all_numbers(table, n) for n in range(len(table.columns)))
-
-
-def _all_numbers(table: Table, column: int) -> bool:
-    present = [row[column] for row in table.rows if row[column] is not None]
-    return bool(present) and all(map(cells.is_number, present))
+def _formed(cell: Cell, table: Table, column: int) -> Markup:
+    """A cell of a table, in the format of its column if that has one."""
+    if isinstance(cell, str):
+        return _breakable(cell)
+    form = table.formats[column] if table.formats else ""
+    if form and cell is not None and not isinstance(cell, bool):
+        return escape(format(cell, form).replace("-", cells.MINUS))
+    return escape(cells.shown(cell))
 
 
 def _saved(download: Download) -> Iterator[str]:
-    """Of a document to save: the file's name, its size, its kind, and what the page keeps of it."""
+    """The file name, size and kind of a document to save, and its data in the page."""
     is_text = isinstance(download.document, str) and not download.name.endswith(".json")
     text = download.document if is_text else strict_json(download.document)
     yield re.sub(r"[^\w.-]+", "-", download.name).lstrip(".-") or "document"

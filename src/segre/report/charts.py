@@ -1,13 +1,15 @@
-"""The three kinds of plots of a report: bars, lines over layers, and maps of layers and heads."""
+"""The kinds of plots: bars, lines, maps of layers and heads, a whole with its parts, a curve."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from segre.report.page.blocks import Cell, Figure, Table
+from segre.report.blocks import Cell, Figure, Table
 
 Number = float | int | None
+_LOWEST = 1e-30  # smaller residuals are in the table only
 
 
 def bars(
@@ -15,36 +17,53 @@ def bars(
     title: str,
     alt: str,
     takeaway: str,
-    values: Mapping[str, Number],
+    names: Sequence[str],
+    pieces: Mapping[str, Sequence[Number]],
     *,
     unit: str,
+    words: Sequence[str] = (),
+    rest: str = "",
     numbers: Table | None = None,
     note: str = "",
 ) -> Figure:
-    """Horizontal bars, the first on top."""
-    names = list(values)
-    trace = {
-        "type": "bar",
-        "orientation": "h",
-        "y": names[::-1],
-        "x": [values[name] for name in names[::-1]],
-        "marker": {"color": "@1"},
-        "hovertemplate": "%{y}: %{x:,}<extra></extra>",
-    }
-    rows = tuple((name, value) for name, value in values.items())
-    table = numbers or Table(f"{key}-numbers", title, ("piece", unit), rows, (False, True))
+    """A horizontal bar for each name, the first on top, made of pieces.
+
+    In pictures, `words` stand beside the bars; the piece called `rest` is grey.
+    """
+    beside = {"text": list(words), "textposition": "none"} if words else {}
+    traces = tuple(
+        {
+            "type": "bar",
+            "orientation": "h",
+            "name": piece,
+            "y": list(names),
+            "x": list(values),
+            "marker": {"color": "@grid" if piece == rest else f"@{1 + number % 8}"},
+            "hovertemplate": f"%{{y}}, {piece}: %{{x:,.4~g}}<extra></extra>",
+            **(beside if number == len(pieces) - 1 else {}),
+        }
+        for number, (piece, values) in enumerate(pieces.items())
+    )
+    rows = tuple(
+        (name, *(values[n] for values in pieces.values()), *words[n : n + 1])
+        for n, name in enumerate(names)
+    )
+    table = numbers or Table(f"{key}-numbers", title, ("", *pieces, *[""] * bool(words)), rows)
+    large = max((x or 0 for values in pieces.values() for x in values), default=0) > 1000
     layout = {
+        "barmode": "stack",
         "xaxis": {
             "title": {"text": unit},
             "rangemode": "tozero",
-            "tickformat": "~s",
             "nticks": 6,
+            "tickformat": "~s" if large else "",
         },
-        "yaxis": {"automargin": True, "ticklabelstandoff": 6, "dtick": 1},
-        "showlegend": False,
+        "yaxis": {"automargin": True, "ticklabelstandoff": 6, "autorange": "reversed", "dtick": 1},
+        "showlegend": len(pieces) > 1,
         "bargap": 0.35,
     }
-    return Figure(key, title, alt, takeaway, (trace,), layout, table, 90 + 30 * len(names), note)
+    height = 90 + 30 * len(names) + 40 * (len(pieces) > 1)
+    return Figure(key, title, alt, takeaway, traces, layout, table, height, note)
 
 
 def columns(
@@ -85,7 +104,7 @@ def lines(
     title: str,
     alt: str,
     takeaway: str,
-    layers: Sequence[int],
+    layers: Sequence[float],
     series: Mapping[str, Sequence[Number]],
     *,
     y: str,
@@ -96,12 +115,15 @@ def lines(
     lowest: float = 0.0,
     first: str = "layer",
     height: int = 360,
+    log_x: bool = False,
+    span: tuple[float, float] | None = None,
+    mode: str = "lines+markers",
 ) -> Figure:
-    """One line for each series, over layers."""
+    """One line for each series, over layers or other numbers."""
     traces = tuple(
         {
             "type": "scatter",
-            "mode": "lines+markers",
+            "mode": mode,
             "name": name,
             "x": list(layers),
             "y": [value if not log or (value or 0) > lowest else None for value in values],
@@ -122,12 +144,49 @@ def lines(
     table = Table(f"{key}-numbers", title, (first, *series), rows, (True,) * (1 + len(series)))
     shown = [value for values in series.values() for value in values if (value or 0) > lowest]
     scale = ratio_axis(shown) if log else {}
+    whole = all(float(place).is_integer() for place in layers)
+    ticks = whole_ticks(len(layers)) if whole else {}
+    ticks = {"type": "log", **named_ticks(layers)} if log_x else ticks
     layout = {
-        "xaxis": {"title": {"text": first}, **whole_ticks(len(layers))},
-        "yaxis": {"title": {"text": y}, **scale},
+        "xaxis": {"title": {"text": first}, **ticks},
+        "yaxis": {"title": {"text": y}, **scale, **({} if span is None else {"range": list(span)})},
         "showlegend": len(series) > 1,
     }
     return Figure(key, title, alt, takeaway, traces, layout, table, height, note)
+
+
+def residuals(
+    key: str,
+    title: str,
+    takeaway: str,
+    series: Mapping[str, Sequence[Number]],
+    *,
+    dashed: Sequence[str] = (),
+    dotted: Sequence[str] = (),
+    note: str = "",
+) -> Figure:
+    """Relative residuals after every layer, on a logarithmic scale; curves may end early."""
+    longest = max(map(len, series.values()))
+    alt = "The relative residual after every layer, on a logarithmic scale: "
+    alt += "; ".join(f"{name} ends at {_end(values)}" for name, values in series.items())
+    return lines(
+        key,
+        title,
+        f"{alt}.",
+        takeaway,
+        range(longest),
+        {name: [*own, *[None] * (longest - len(own))] for name, own in series.items()},
+        y="relative residual",
+        log=True,
+        dashed=dashed,
+        dotted=dotted,
+        lowest=_LOWEST,
+        note=note,
+    )
+
+
+def _end(values: Sequence[Number]) -> str:
+    return "no number" if values[-1] is None else f"{values[-1]:.2g}"
 
 
 def by_head(
@@ -222,7 +281,82 @@ def ratio_axis(values: Sequence[Number]) -> dict[str, Any]:
     return {"type": "log", "exponentformat": "power", "dtick": 1 if span < 1e12 else 5}
 
 
+def named_ticks(values: Sequence[float]) -> dict[str, Any]:
+    """Ticks at these numbers, if they are few."""
+    few = list(values) if len(values) <= 10 else []
+    return {"tickvals": few, "ticktext": [f"{value:,}" for value in few]} if few else {}
+
+
 def whole_ticks(count: int) -> dict[str, Any]:
     """Ticks at whole numbers only, not too many."""
     apart = 1 if count <= 16 else -(-count // 9)
     return {"dtick": apart, "tick0": 0, "tickformat": "d", "tickangle": 0}
+
+
+def parts_of_a_whole(
+    key: str,
+    title: str,
+    alt: str,
+    takeaway: str,
+    whole: tuple[str, Mapping[str, int]],
+    part: tuple[str, Mapping[str, int]],
+    *,
+    unit: str,
+    note: str = "",
+) -> Figure:
+    """Two bars, each split up: a whole, and below it a part of that, enlarged to its width."""
+    rows: list[tuple[Cell, ...]] = []
+    shares: dict[str, list[Number]] = {}
+    for place, (name, pieces) in enumerate((whole, part)):
+        total = sum(pieces.values())
+        for piece, count in pieces.items():
+            rows.append((name, piece, count, 100 * count / total))
+            shares.setdefault(piece, [None, None])[place] = 100 * count / total
+    table = Table(f"{key}-numbers", title, ("of", "piece", unit, "share in %"), tuple(rows))
+    names = (whole[0], part[0])
+    words = (key, title, alt, takeaway)
+    figure = bars(*words, names, shares, unit="share", numbers=table, note=note)
+    axis = {"title": {"text": "share"}, "range": [0, 100.5], "ticksuffix": " %", "dtick": 25}
+    layout = {**figure.layout, "margin": {"r": 28}, "xaxis": axis, "bargap": 0.45}
+    return replace(figure, layout=layout, height=190)
+
+
+def closed_curve(
+    key: str,
+    title: str,
+    alt: str,
+    takeaway: str,
+    names: tuple[str, str],
+    points: Sequence[Sequence[float]],
+    start: str,
+    *,
+    note: str = "",
+) -> Figure:
+    """A closed curve in the plane, and where it starts."""
+    x, y = ([point[place] for point in points] for place in (0, 1))
+    line = {
+        "type": "scatter",
+        "mode": "lines",
+        "name": "weights with the same function",
+        "x": x,
+        "y": y,
+        "line": {"color": "@1", "width": 3},
+        "hoverinfo": "skip",
+    }
+    mark = {
+        "type": "scatter",
+        "mode": "markers",
+        "name": start,
+        "x": x[:1],
+        "y": y[:1],
+        "marker": {"color": "@2", "size": 11},
+        "hovertemplate": f"{start}<extra></extra>",
+    }
+    layout = {
+        "xaxis": {"title": {"text": names[0]}, "constrain": "domain"},
+        "yaxis": {"title": {"text": names[1]}, "scaleanchor": "x", "constrain": "domain"},
+        "showlegend": True,
+    }
+    rows = tuple((number, one, two) for number, (one, two) in enumerate(zip(x, y, strict=True)))
+    table = Table(f"{key}-numbers", title, ("step", *names), rows, (True, True, True))
+    return Figure(key, title, alt, takeaway, (line, mark), layout, table, 280, note)

@@ -1,0 +1,33 @@
+"""The table of an answer as a DataFrame of pandas, and as comma-separated values."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any
+
+from segre.libraries import library
+from segre.report.views import table_of
+
+
+def frame_of(answer: object) -> Any:
+    """The table of an answer as a DataFrame."""
+    pandas = library("pandas", "to_pandas", extra="tables")
+    table = table_of(answer)
+    frame = pandas.DataFrame(list(table.rows), columns=list(table.columns))
+    for place, name in enumerate(table.columns):
+        cells = [row[place] for row in table.rows]
+        known = [cell for cell in cells if cell is not None]
+        if len(known) < len(cells) and known and all(type(cell) is int for cell in known):
+            frame[name] = pandas.array(cells, dtype="Int64")  # else they would become floats
+    return frame
+
+
+def csv_of(answer: object) -> str:
+    """One line for each row of the answer's table, after the names of its columns."""
+    table = table_of(answer)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(table.columns)
+    writer.writerows(table.rows)
+    return text.getvalue().removesuffix("\n")

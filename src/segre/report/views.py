@@ -1,0 +1,138 @@
+"""What does an answer consist of, by its type? Each kind of answer says so in one file.
+
+The file of a kind of answer registers a `view`: the blocks of such an answer, from which the
+terminal and notebooks show it. It may also register a `paged` (sections of an HTML page, with
+plots), a `drawn` (plots for a file) and a `tabled` (the table for pandas and CSV); without these,
+they follow from the view. The file is imported when such an answer is shown, so that one command
+does not load the types of others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import singledispatch
+from importlib import import_module
+from typing import Any
+
+from segre.finding import Status
+from segre.report.blocks import Block, Facts, Figure, Page, Parts, Section, Table, Tile, Title, flat
+
+# The module of an answer's type, and the module of segre.report that says its blocks.
+HOMES = {
+    "segre.finding": "dimensions",
+    "segre.geometry.explain": "explanation",
+    "segre.variety.degree": "variety",
+    "segre.variety.critical": "variety",
+    "segre.variety.landscape": "variety",
+    "segre.geometry.verdict": "fibers",
+    "segre.geometry.strata": "fibers",
+    "segre.geometry.polynomial_stratum": "points",
+    "segre.geometry.recovery.answer": "fibers",
+    "segre.geometry.samples": "samples",
+    "segre.variety.ci": "independence",
+    "segre.referee.verdict": "proofs",
+    "segre.checkpoint.info": "checkpoints",
+    "segre.checkpoint.demo": "weights",
+    "segre.checkpoint.commands": "weights",
+    "segre.checkpoint.comparison": "weights",
+    "segre.checkpoint.shrunk": "weights",
+    "segre.checkpoint.lineage": "lineage",
+    "segre.checkpoint.content_hash": "lineage",
+    "segre.checkpoint.merge": "merging",
+    "segre.checkpoint.barrier": "merging",
+    "segre.sequence.cost": "sequences",
+    "segre.optimum.certificate": "optimum",
+    "segre.collapse.commands": "collapse",
+    "segre.sweep.status": "sweeps",
+    "segre.sweep.run": "sweeps",
+    "segre.sweep.verify": "sweeps",
+    "segre.sweep.fit": "sweeps",
+    "segre.sweep.builtin": "sweeps",
+    "segre.reproduce.theorems": "theorems",
+    "segre.reproduce.experiment": "outcomes",
+    "segre.reproduce.scoreboard": "scoreboard",
+    "segre.analysis.run": "analysis.page",
+    "segre.analysis.part": "analysis.page",
+    "segre.analysis.comparison": "comparison",
+    "segre.analysis.side_by_side": "side_by_side",
+    "segre.analysis.diff": "diff",
+    "segre.inspect.diagnose": "inspection",
+    "segre.inspect.trace": "inspection",
+    "segre.discovery": "catalog",
+    "segre.doctor": "doctor",
+}
+PAGES = {
+    "inspection": "inspection_page",
+    "collapse": "collapse_plots",
+}  # homes whose plots are in a file of their own
+
+
+@singledispatch
+def view(answer: object) -> Iterable[Block]:
+    """The blocks of an answer, in order."""
+    raise TypeError(f"nothing says what a {type(answer).__name__} consists of")
+
+
+@singledispatch
+def tabled(answer: object) -> Table:
+    """The table of an answer; by default the first of its blocks that is one."""
+    for block in view(answer):
+        if isinstance(block, Table):
+            return block
+    raise TypeError(f"a {type(answer).__name__} has no table")
+
+
+@singledispatch
+def paged(answer: Any) -> Page:
+    """The page of an answer; by default its blocks, as one section or as the parts they are."""
+    blocks = tuple(view(answer))
+    title = next((one.text for one in blocks if isinstance(one, Title)), type(answer).__name__)
+    sections = [part for one in blocks if isinstance(one, Parts) for part in one.sections]
+    if not sections:
+        status: Status = getattr(answer, "label", None) or answer.status
+        sections = [Section("answer", title, status, how=answer.how, blocks=blocks)]
+    return Page(title, "", tuple(tiles_of(blocks)), tuple(sections))
+
+
+@singledispatch
+def drawn(answer: object) -> Iterable[Figure]:
+    """The plots of an answer for a file; by default all that its page has."""
+    blocks = flat(block for section in paged(answer).sections for block in section.blocks)
+    return [one for one in blocks if isinstance(one, Figure)]
+
+
+def blocks_of(answer: object) -> Iterable[Block]:
+    """The blocks of an answer, by the module of its type."""
+    _import_home(answer)
+    return view(answer)
+
+
+def table_of(answer: object) -> Table:
+    """The table of an answer."""
+    _import_home(answer)
+    return tabled(answer)
+
+
+def page_of(answer: Any, made: str = "", command: str = "") -> Page:
+    """An answer as a page; `made` says when, and `command` how."""
+    _import_home(answer, page=True)
+    return paged(answer).signed(answer.document(), made, command)
+
+
+def figures_of(answer: object) -> list[Figure]:
+    """The plots of an answer for a file."""
+    _import_home(answer, page=True)
+    return list(drawn(answer))
+
+
+def tiles_of(blocks: Iterable[Block]) -> Iterator[Tile]:
+    """The facts that the answer is about, as cards and pages show them first."""
+    for block in flat(blocks):
+        if isinstance(block, Facts):
+            yield from (row for row in block.rows if isinstance(row, Tile))
+
+
+def _import_home(answer: object, *, page: bool = False) -> None:
+    home = HOMES.get(type(answer).__module__)
+    if home is not None:
+        import_module(f"segre.report.{PAGES.get(home, home) if page else home}")
