@@ -79,7 +79,7 @@ def _redundancy_lines(found: Finding, number: Callable[[int], str]) -> Lines:
     assert redundancy is not None
     share = f"{redundancy['total'] / found.parameters:.3%}".replace("%", " %")
     words = f"parameters ({share}) can change without changing the function:"
-    name = "redundant" if found.sample is None else "symmetries"
+    name = "redundant" if redundancy["total"] == found.redundant else "symmetries"
     lines: Lines = [(name, number(redundancy["total"]), words)]
     alike = gathered(found)
     for group in GROUPS:

@@ -32,11 +32,12 @@ def print_explanation(found: Explanation) -> None:
     redundancy = finding.redundancy or {"total": 0, "pieces": {}, "holds": {}}
     total = redundancy["total"]
     console.print(Text(found.name, style="bold cyan"), soft_wrap=True)
+    least = "at least " * ((finding.redundant or 0) > total)
     share = f"{total / finding.parameters:.3%}".replace("%", " %")
     _paragraph(
         console,
-        f"{finding.parameters:,} parameters, of which {total:,} ({share}) are redundant: they can "
-        f"change without changing the function. By piece, {found.counted}:",
+        f"{finding.parameters:,} parameters, of which {least}{total:,} ({share}) are redundant: "
+        f"they can change without changing the function. By piece, {found.counted}:",
     )
     for group in GROUPS:
         for symmetry in finding.symmetries:
