@@ -32,6 +32,7 @@ from segre.geometry.point import Point
 from segre.geometry.progress import Progress, quiet
 from segre.geometry.rank import SymmetryRank
 from segre.models import Source, architecture
+from segre.polynomial.bounds import bound
 from segre.polynomial.spec import Polynomial
 from segre.spec import Network
 from segre.symmetry.stack_mixing import FACTORED

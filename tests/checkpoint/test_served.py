@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from segre.checkpoint.commands import align, canonical, info, move, same, shrink
+from segre.checkpoint.commands import align, canonical, info, same, shrink
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.served import require_normal_form
 from segre.errors import CheckpointError, UnsupportedError
@@ -27,7 +27,6 @@ def commands(one: Path, two: Path, out: Path) -> dict[str, Callable[[], Any]]:
     return {
         "info": lambda: info(one),
         "canonical": lambda: canonical(one, out),
-        "move": lambda: move(one, out),
         "same": lambda: same(one, two),
         "align": lambda: align(one, two, out),
         "shrink": lambda: shrink(one, out),

@@ -15,7 +15,7 @@ from flint import arb, arb_mat, ctx
 
 from segre.errors import UnluckyError
 from segre.fields.circle import Frequencies
-from segre.fields.interface import Array
+from segre.fields.interface import Array, Factor
 from segre.fields.operators import Operators, best_groups, largest_entries
 from segre.slope import Slope
 
@@ -113,15 +113,9 @@ class Ball(Operators):
             _require_larger(inside, outside)
         return chosen
 
-    def absorbed(
-        self,
-        square: Fraction,
-        up: Fraction = Fraction(0),
-        down: Fraction = Fraction(0),
-        of: Fraction = Fraction(1),
-        under: Fraction = Fraction(0),
-    ) -> Array:
+    def absorbed(self, *factor: Fraction) -> Array:
         """A factor, enclosed."""
+        square, up, down, of, under = Factor(*factor)
         log = _number(of).log()
         value = _number(square).sqrt() * (1 + _number(up) * log) / (1 + _number(down) * log)
         if under and of != 1:

@@ -8,7 +8,7 @@ arrays; `Dual` over any of them computes with pairs (value, tangents).
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy.typing as npt
 
@@ -17,6 +17,19 @@ from segre.slope import Slope
 
 Array = npt.NDArray[Any]
 E = TypeVar("E")
+
+
+class Factor(NamedTuple):
+    """A factor that weights can absorb: sqrt(square) (1 + up ln(of)) / (1 + down ln(of)).
+
+    If `under` is not 0, times sqrt(1 + ln(of) / ln(under)).
+    """
+
+    square: Fraction
+    up: Fraction = Fraction(0)
+    down: Fraction = Fraction(0)
+    of: Fraction = Fraction(1)
+    under: Fraction = Fraction(0)
 
 
 class Field(Protocol[E]):
@@ -126,19 +139,8 @@ class Analytic(Field[E], Protocol[E]):
         """
         ...
 
-    def absorbed(
-        self,
-        square: Fraction,
-        up: Fraction = Fraction(0),
-        down: Fraction = Fraction(0),
-        of: Fraction = Fraction(1),
-        under: Fraction = Fraction(0),
-    ) -> E:
-        """A factor that weights can absorb: sqrt(square) (1 + up ln(of)) / (1 + down ln(of)).
-
-        If `under` is not 0, times sqrt(1 + ln(of) / ln(under)).
-        What is proved does not depend on it, so that fields without logarithms say 1.
-        """
+    def absorbed(self, *factor: Fraction) -> E:
+        """A `Factor`. Nothing proved depends on it, so that fields without logarithms say 1."""
         ...
 
     def turns(self, speed: Frequencies, count: int) -> tuple[E, E]:

@@ -36,16 +36,9 @@ class Lifted(Composite[E], ABC):
         """A decay rate."""
         return self.lift(self.base.slope(rate))
 
-    def absorbed(
-        self,
-        square: Fraction,
-        up: Fraction = Fraction(0),
-        down: Fraction = Fraction(0),
-        of: Fraction = Fraction(1),
-        under: Fraction = Fraction(0),
-    ) -> E:
+    def absorbed(self, *factor: Fraction) -> E:
         """A factor."""
-        return self.lift(self.base.absorbed(square, up, down, of, under))
+        return self.lift(self.base.absorbed(*factor))
 
     def turns(self, speed: Frequencies, count: int) -> tuple[E, E]:
         """Rotations."""

@@ -211,14 +211,7 @@ class Prime(Composite[Array]):
         chosen = largest_entries(drawn.astype(np.float64), count, groups, within)
         return chosen.astype(np.float64)
 
-    def absorbed(
-        self,
-        square: Fraction,  # noqa: ARG002
-        up: Fraction = Fraction(0),  # noqa: ARG002
-        down: Fraction = Fraction(0),  # noqa: ARG002
-        of: Fraction = Fraction(1),  # noqa: ARG002
-        under: Fraction = Fraction(0),  # noqa: ARG002
-    ) -> Array:
+    def absorbed(self, *_: Fraction) -> Array:
         """1: weights are other coordinates here, in which the factor is absorbed."""
         return np.ones((1, 1))
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from segre.fields.circle import Frequencies
-from segre.fields.interface import Array
+from segre.fields.interface import Array, Factor
 from segre.fields.normal import single_cdf
 from segre.fields.operators import Operators, largest_entries
 from segre.slope import Slope
@@ -85,15 +85,9 @@ class Real(Operators):
         """Ones at the largest entries along axis -3."""
         return largest_entries(x, count, groups, within)
 
-    def absorbed(
-        self,
-        square: Fraction,
-        up: Fraction = Fraction(0),
-        down: Fraction = Fraction(0),
-        of: Fraction = Fraction(1),
-        under: Fraction = Fraction(0),
-    ) -> Array:
+    def absorbed(self, *factor: Fraction) -> Array:
         """A factor, rounded."""
+        square, up, down, of, under = Factor(*factor)
         log = math.log(of)
         value = math.sqrt(square) * (1 + float(up) * log) / (1 + float(down) * log)
         if under and of != 1:

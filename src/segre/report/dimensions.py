@@ -53,7 +53,7 @@ def _redundancy(found: Finding) -> Iterator[Fact]:
     """Redundant parameters of a transformer by piece; equal lines of many layers become one."""
     redundancy = found.redundancy
     assert redundancy is not None
-    name = "redundant" if found.sample is None else "symmetries"
+    name = "redundant" if redundancy["total"] == found.redundant else "symmetries"
     words = f"parameters ({share(found)}) can change without changing the function:"
     yield name, redundancy["total"], words
     alike = gathered(found)

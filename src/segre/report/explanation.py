@@ -32,6 +32,7 @@ def of_explanation(found: Explanation) -> Iterator[Block]:
     """What is redundant and why, choice by choice."""
     finding = found.finding
     redundancy = finding.redundancy or {"total": 0, "pieces": {}, "holds": {}}
+    least = "at least " * ((finding.redundant or 0) > redundancy["total"])
     yield Title(found.name)
     dimension = value_in_words(finding)
     yield elsewhere(
@@ -39,9 +40,9 @@ def of_explanation(found: Explanation) -> Iterator[Block]:
         Say("" if str(finding.spec) == found.name else str(finding.spec)),
     )
     yield Say(
-        f"{finding.parameters:,} parameters, of which {redundancy['total']:,} ({share(finding)}) "
-        "are redundant: they can change without changing the function. By piece, "
-        f"{found.counted}:",
+        f"{finding.parameters:,} parameters, of which {least}{redundancy['total']:,} "
+        f"({share(finding)}) are redundant: they can change without changing the function. By "
+        f"piece, {found.counted}:",
         width=100,
     )
     pieces = [
