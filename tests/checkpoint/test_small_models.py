@@ -96,7 +96,7 @@ def test_signs_that_rounding_loses(model_type: str) -> None:
 
 def test_the_witness_has_the_signs(tmp_path: Any) -> None:
     """Gemma 2 with three tokens, in half precision: a gain that the copy has lost the sign of."""
-    model = library_model(random_config("gemma2", Random(1)), 1).to(torch.bfloat16)
+    model = library_model(random_config("gemma2", Random(3)), 3).to(torch.bfloat16)
     model.save_pretrained(tmp_path / "one")
     move(tmp_path / "one", tmp_path / "two", seed=1, report=False)
     found = same(tmp_path / "one", tmp_path / "two")
