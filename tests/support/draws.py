@@ -1,10 +1,10 @@
 """How many random cases a law is tried on: a few on every push, all of them every night.
 
-A test with a parameter `seed` is a law on random cases, one with many values of `spec` a law on
-random designs, and one that runs over the tiny models of tests/support/zoo.py or over the families
-of the registry a law on every family. On a push each of them keeps a few cases. Laws keep different
-ones, so that together they meet most. `make test-all` sets SEGRE_TEST_ALL, and then nothing is left
-out.
+A test with a parameter `seed` is a law on random cases, one with many values of `spec` that are no
+text a law on random designs, and one that runs over the tiny models of tests/support/zoo.py or over
+the families of the registry a law on every family. On a push each of them keeps a few cases, and so
+does a test with the marker `few(N)`. Laws keep different ones, so that together they meet most.
+`make test-all` sets SEGRE_TEST_ALL, and then nothing is left out.
 """
 
 import os
@@ -39,7 +39,7 @@ def left_out(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     for _, cases in sorted(laws.items()):
         for key in cases[0].callspec.params:
             values = list(dict.fromkeys(str(case.callspec.params[key]) for case in cases))
-            few = _few(key, values, zoo)
+            few = _few(cases[0], key, values, zoo)
             if few >= len(values):
                 continue
             step = len(values) / few
@@ -49,11 +49,15 @@ def left_out(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     return [*out]
 
 
-def _few(key: str, values: Sequence[str], zoo: frozenset[str]) -> int:
-    """How many values of a parameter are kept on a push."""
+def _few(case: pytest.Function, key: str, values: Sequence[str], zoo: frozenset[str]) -> int:
+    """How many values of a parameter are kept on a push, given one case of the law."""
+    marker = case.get_closest_marker("few")
+    if marker is not None:
+        return int(marker.args[0])
     if key == "seed":
         return SEEDS
-    if key == "spec" and len(values) > 2 * SPECS:
+    designs = key == "spec" and not isinstance(case.callspec.params[key], str)
+    if designs and len(values) > 2 * SPECS:
         return SPECS
     if len(zoo.intersection(values)) > len(zoo) // 2 > 0:
         return MODELS
