@@ -2,7 +2,7 @@
 export OPENBLAS_NUM_THREADS ?= 1
 BIN := .venv/bin
 
-.PHONY: demo test check lint format docs docs-plain bench clean
+.PHONY: demo test test-all check lint types format docs docs-plain bench clean
 
 demo: .venv/ready
 	@mkdir -p out
@@ -16,10 +16,14 @@ demo: .venv/ready
 	@echo "  $(BIN)/segre dim softmax/d=10,10,10/a=2,2/t=3            a functional dimension, proved"
 	@echo "  $(BIN)/segre --help                                      all commands"
 
-test: lint .venv/models .venv/browser
+test: lint types .venv/models .venv/browser
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q
 
-# Linters, types and fast tests, to run often: no browser, no models, no downloads.
+# The same laws with all of their random draws; CI runs it every night.
+test-all: export SEGRE_TEST_ALL = 1
+test-all: test
+
+# Linters and fast tests, to run often: no types, no browser, no models, no downloads.
 CHECKED := tests/fields tests/attention tests/transformer/test_digests.py \
     tests/transformer/test_layers.py tests/transformer/test_rotary.py tests/transformer/test_spec.py \
     tests/geometry/test_independence.py \
@@ -33,6 +37,8 @@ check: lint
 lint: .venv/ready
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
+
+types: .venv/ready
 	$(BIN)/mypy
 
 format: .venv/ready

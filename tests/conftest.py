@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from support.draws import ALL, EXAMPLES, left_out
+
 # Models are tiny here: a second thread of torch costs more than it computes. torch reads this once.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-settings.register_profile("segre", deadline=None, max_examples=60)
+settings.register_profile("segre", deadline=None, max_examples=EXAMPLES)
 settings.load_profile("segre")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Shells start what runs in the background deaf to Ctrl-C, and so would be all that tests start.
@@ -44,14 +46,19 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if collection_path.is_file() and needed(collection_path) & left_out else None
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what needs the library of models, or a browser; the longest come first.
 
-    Otherwise one of them might be the last, with one worker waiting for the other.
+    Otherwise one of them might be the last, with one worker waiting for the other. On a push, some
+    random cases are left out; a test that is named is run with all of its cases.
     """
     for item in items:
         for mark in needed(item.path):
             item.add_marker(mark)
+    if not ALL and not any("::" in given for given in config.args):
+        waiting = {*left_out(items)}
+        config.hook.pytest_deselected(items=[*waiting])
+        items[:] = [item for item in items if item not in waiting]
     items.sort(key=lambda item: not any(map(item.get_closest_marker, ("slow", "release"))))
 
 

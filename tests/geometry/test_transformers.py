@@ -230,6 +230,7 @@ def test_there_are_enough_configurations() -> None:
     assert len(set(map(architecture, CONFIGURATIONS))) >= 60
 
 
+@pytest.mark.few(24)
 @pytest.mark.parametrize("text", CONFIGURATIONS)
 def test_predicted_redundancy_is_parameters_minus_exact_rank(text: str) -> None:
     spec = architecture(text)
@@ -243,6 +244,7 @@ def test_predicted_redundancy_is_parameters_minus_exact_rank(text: str) -> None:
     assert predicted["holds"] == found.redundancy["holds"]
 
 
+@pytest.mark.few(16)
 @pytest.mark.parametrize("text", list(PROVED))
 def test_small_instances_of_the_presets_are_proved(text: str) -> None:
     found = dimension(text)

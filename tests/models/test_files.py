@@ -17,6 +17,7 @@ from segre.models.family import Stored
 from segre.models.registry import FAMILIES, MODEL_TYPES, PRESETS, from_config, to_config
 from segre.transformer.tensors import part_shapes, parts
 from support.checkpoints import furthest, library_outputs, rewritten, stored
+from support.draws import draws
 from support.random_models import (
     HEADS,
     library_model,
@@ -26,7 +27,7 @@ from support.random_models import (
 )
 
 CLOSE = 1e-10
-MODELS = 8  # random ones, for each family
+MODELS = len(draws(8))  # random ones, for each family
 
 
 @pytest.mark.parametrize("model_type", HEADS)

@@ -17,11 +17,12 @@ from segre.models.activations import GATES, UNITS
 from segre.network import forward, jacobian
 from segre.transformer.choices import GATED, Layout
 from segre.transformer.spec import Transformer
+from support.draws import draws
 from support.hugging_face import library_output, weight_vector, weights_of
 from support.random_models import HEADS, library_model, random_config, settings, without_padding
 
 CLOSE = 1e-10
-CONFIGS = 16  # random ones, for each family
+CONFIGS = len(draws(16, 6))  # random ones, for each family
 SEEN: dict[str, dict[str, Any]] = {  # sizes at which every choice makes a difference
     "phi3": {"head_dim": 8},
     "gpt_neox": {  # two planes of a head turn

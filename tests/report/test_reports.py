@@ -11,7 +11,7 @@ from playwright.sync_api import Browser
 import segre
 from segre.analysis.run import analyze
 from segre.report.blocks import Figure, Table, flat
-from segre.report.page.library import TRACES
+from segre.report.page.library import BUNDLES
 from segre.report.page.render import write_answer
 from segre.report.views import page_of
 from support.browser import Opened, opened
@@ -174,7 +174,9 @@ def test_every_figure_has_its_numbers_and_words() -> None:
             assert len(table.numeric) in (0, len(table.columns)), table.key
         assert all(len(figure.alt) > 20 and figure.title for figure in figures)
         assert all(re.fullmatch(r"[A-Z0-9].{20,}\.", figure.takeaway) for figure in figures)
-        assert {trace["type"] for figure in figures for trace in figure.traces} <= TRACES
+        assert {trace["type"] for figure in figures for trace in figure.traces} <= BUNDLES[
+            "cartesian"
+        ]
         legends = [trace.get("name", "") for figure in figures for trace in figure.traces]
         assert not any(re.search(r"[:+]|-norm", name) for name in legends), legends
         for section in page.sections:

@@ -1,6 +1,7 @@
-"""What several tests need and is made once per run, whichever worker comes first."""
+"""What takes long and several tests need is made once, by whichever worker comes first."""
 
 import fcntl
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,14 +9,14 @@ import pytest
 
 
 def once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
-    """A folder that `make` fills, once for all workers of a run; the others wait for it."""
+    """A directory that all workers of this run share; `make` fills it, the first time."""
     base = factory.getbasetemp()
-    shared = base.parent if base.name.startswith("popen-") else base  # xdist: one folder each
-    folder, done = shared / f"once-{name}", shared / f"once-{name}.done"
-    with (shared / f"once-{name}.lock").open("w") as lock:
+    base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    target, making = base / name, base / f"{name}.part"
+    with (base / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not done.exists():
-            folder.mkdir()
-            make(folder)
-            done.touch()
-    return folder
+        if not target.exists():
+            making.mkdir(exist_ok=True)
+            make(making)
+            making.rename(target)
+    return target
