@@ -28,6 +28,7 @@ from segre.report.blocks import (
 from segre.report.cards import html_of
 from segre.report.charts import by_head, lines
 from segre.report.frame import csv_of, frame_of
+from segre.report.markdown import markdown_of
 from segre.report.page.render import render, write_answer
 from segre.report.png import plot
 from segre.report.text import text_of
@@ -92,7 +93,12 @@ def test_no_renderer_loses_a_word(seed: int) -> None:
     words, blocks = random_blocks(seed)
     answer = Invented(blocks)
     page = Markup(render(page_of(answer))).striptags()
-    for where, text in (("text", text_of(answer)), ("card", html_of(answer)), ("page", page)):
+    for where, text in (
+        ("text", text_of(answer)),
+        ("card", html_of(answer)),
+        ("page", page),
+        ("Markdown", markdown_of(blocks)),
+    ):
         missing = [word for word in words if word not in text]
         assert not missing, where
 

@@ -28,6 +28,7 @@ def how_large(bench: Workbench) -> Answer:
         command=f"segre dim {bench.target.argument}{options}",
         data=found.document(),
         notes=tuple(_sentence(note) for note in found.notes),
+        details=found,
     )
 
 

@@ -31,6 +31,7 @@ from segre.transformer.spec import Transformer
 from segre.transformer.tensors import CONSTANTS, of_mlp
 
 NEAR = 4.0  # rounding errors by which tables that are copies of each other may be apart
+EXACT = 4 * float(np.finfo(float).eps)  # gains that are divided and multiplied again
 NEIGHBOURS = 0.9  # a cosine: by activations, only checkpoints this near stay as they are
 
 
@@ -126,6 +127,9 @@ class Alignment:
             restore(spec, a, b, self._choices(a, b))
             flips.apply(b.part, b.tensors, a.signs)
             target = self.one.part(b.part)
+            for name in (name for name in target if name.endswith(".gain")):
+                exact = np.abs(b.tensors[name] - target[name]) <= EXACT * np.abs(target[name])
+                b.tensors[name] = np.where(exact, target[name], b.tensors[name])
             self._restored(b.part, b.tensors, target)
             self._measure(b.part, b.tensors, target)
             yield b.part, b.tensors

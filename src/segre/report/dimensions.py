@@ -24,6 +24,21 @@ def _facts(found: Finding) -> Iterator[Fact]:
     number = "{:,}".format if found.parameters >= _LONG else str
     yield Tile("dimension", value_in_words(found, number), found.label, status_in_words(found))
     yield "parameters", found.parameters, ""
+    yield from evidence_of(found)
+    if found.redundancy is not None:
+        yield from _redundancy(found)
+    elif found.symmetries:
+        total = sum(symmetry.dimension for symmetry in found.symmetries)
+        if found.status == "proved" and total == found.fiber_dimension:
+            yield "fiber", total, "dimensions of weights that give the same function:"
+        else:
+            yield "symmetries", total, "dimensions of known symmetries:"
+        yield from (("", one.dimension, f"{one.name}, {one.where}") for one in found.symmetries)
+    yield from (("note", "", note) for note in found.notes)
+
+
+def evidence_of(found: Finding) -> Iterator[Fact]:
+    """The bounds, each with what it rests on."""
     for name, bound, evidence in (
         ("lower bound", found.lower, found.lower_evidence),
         ("upper bound", found.upper, found.upper_evidence),
@@ -37,16 +52,6 @@ def _facts(found: Finding) -> Iterator[Fact]:
     for place, one in enumerate(() if found.theorem is None else found.theorem["hypotheses"]):
         numbers = f"{one['left']:,} {one['relation']} {one['right']:,}"
         yield "" if place else "hypotheses", one["name"], f"{one['says']}: {numbers}"
-    if found.redundancy is not None:
-        yield from _redundancy(found)
-    elif found.symmetries:
-        total = sum(symmetry.dimension for symmetry in found.symmetries)
-        if found.status == "proved" and total == found.fiber_dimension:
-            yield "fiber", total, "dimensions of weights that give the same function:"
-        else:
-            yield "symmetries", total, "dimensions of known symmetries:"
-        yield from (("", one.dimension, f"{one.name}, {one.where}") for one in found.symmetries)
-    yield from (("note", "", note) for note in found.notes)
 
 
 def _redundancy(found: Finding) -> Iterator[Fact]:

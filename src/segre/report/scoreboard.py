@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from segre.report.blocks import (
     Block,
@@ -16,8 +17,8 @@ from segre.report.blocks import (
     Title,
     terminal,
 )
+from segre.report.markdown import markdown_of
 from segre.report.outcomes import block_of, expected, figure_of, in_words, measured
-from segre.report.text import cells_of
 from segre.report.views import paged, view
 from segre.reproduce.claim import Claim
 from segre.reproduce.experiment import Outcome
@@ -105,43 +106,24 @@ def _section(one: Outcome) -> Section:
 
 def markdown(found: Scoreboard, pictures: str) -> str:
     """The same page for the site; the plot of an experiment is NAME.svg in `pictures`."""
-    return "\n".join(_lines(found, pictures)) + "\n"
+    return markdown_of(_for_the_site(found, pictures))
 
 
-def _lines(found: Scoreboard, pictures: str) -> Iterator[str]:
+def _for_the_site(found: Scoreboard, pictures: str) -> Iterator[Block]:
     counts = ", ".join(f"{count} {status}" for status, count in found.counts().items())
-    yield "# Reproductions\n"
-    yield (
+    yield Title("Reproductions")
+    yield Say(
         "Claims of related works, rerun with segre from seeds. This page is made from stored "
         "results (docs/results in the repository); `segre reproduce --all -o results` "
-        f"recomputes them. {len(found.outcomes)} experiments, claims: {counts}.\n"
+        f"recomputes them. {len(found.outcomes)} experiments, claims: {counts}."
     )
-    yield from _grid(summary(found))
+    yield replace(summary(found), title="")
     for one in found.outcomes:
-        yield f"\n## {one.experiment}\n"
-        yield f"*{one.question}* {one.work}.\n"
         seeds = f"Seeds {', '.join(map(str, one.seeds))}. " if one.seeds else ""
-        yield f"`{one.command}`. {seeds}Computed in {one.seconds:.0f} seconds.\n"
-        yield f"![{one.question}]({pictures}/{one.experiment}.svg)\n"
-        yield from _grid(_claims(one))
-        for table in one.found.tables:
-            yield f"\n{table.title}:\n"
-            yield from _grid(block_of("", table))
-            if table.note:
-                yield f"\n{table.note}"
-        for note in one.found.notes:
-            yield f"\n{note}"
-
-
-def _grid(table: Table) -> Iterator[str]:
-    yield f"| {' | '.join(table_cell(name) or ' ' for name in table.columns)} |"
-    yield "|" + "|".join("---:" if right else "---" for right in table.right) + "|"
-    for row in table.rows:
-        yield f"| {' | '.join(map(table_cell, cells_of(table, row)))} |"
-
-
-def table_cell(text: str) -> str:
-    """Text with the characters escaped that Markdown or a table would interpret."""
-    for mark in "|*<_":
-        text = text.replace(mark, "\\" + mark)
-    return text
+        yield Say(f"## {one.experiment}")
+        yield Say(f"*{one.question}* {one.work}.")
+        yield Say(f"`{one.command}`. {seeds}Computed in {one.seconds:.0f} seconds.")
+        yield Say(f"![{one.question}]({pictures}/{one.experiment}.svg)")
+        yield replace(_claims(one), title="")
+        yield from (block_of("", table) for table in one.found.tables)
+        yield from map(Say, one.found.notes)

@@ -8,11 +8,11 @@ from typing import Any
 
 from segre.analysis.part import Part
 from segre.analysis.redundancy import IN_WORDS
-from segre.finding import GROUPS, labelled
+from segre.finding import GROUPS, Finding, labelled
 from segre.report.blocks import (
     Block,
-    Cell,
     Download,
+    Fact,
     Facts,
     Figure,
     Fold,
@@ -22,6 +22,7 @@ from segre.report.blocks import (
     Table,
 )
 from segre.report.charts import bars, closed_curve, parts_of_a_whole
+from segre.report.dimensions import evidence_of
 
 _HOLDS = {
     "exact": "always",
@@ -58,30 +59,13 @@ def of_choices(part: Part) -> Iterator[Block]:
 
 
 def of_bounds(part: Part) -> Iterator[Block]:
-    """The two bounds and their evidence."""
-    data = part.data
-    assert data is not None
-    rows: list[tuple[str, Cell, str]] = [("parameters", data["parameters"], "")]
-    for side in ("lower", "upper"):
-        evidence = data["evidence"][side]
-        if data[side] is not None:
-            rows.append((f"{side} bound", data[side], evidence["statement"]))
-    theorem = None if data["lower"] is None else data["evidence"]["lower"].get("theorem")
-    if data["lower"] is not None and theorem is None:
-        rows.append(("seed", data["seed"], "of the random point"))
-    tables = () if theorem is None else (hypotheses_table(theorem),)
-    yield Fold("bounds", "The bounds, and what they rest on", (Facts(tuple(rows)), *tables))
-
-
-def hypotheses_table(theorem: Mapping[str, Any]) -> Table:
-    """What the theorem asks for, with the numbers of this architecture."""
-    rows = tuple(
-        (one["name"], one["says"], one["left"], one["relation"], one["right"])
-        for one in theorem["hypotheses"]
-    )
-    title = f"Hypotheses of theorem {theorem['name']}: all hold"
-    names = ("hypothesis", "says", "left", "", "right")
-    return Table("hypotheses", title, names, rows, (False, False, True, False, True))
+    """The bounds and their evidence."""
+    found = part.details
+    assert isinstance(found, Finding)
+    facts: list[Fact] = [("parameters", found.parameters, ""), *evidence_of(found)]
+    if found.lower is not None and found.theorem is None:
+        facts.append(("seed", found.seed, "of the random point"))
+    yield Fold("bounds", "The bounds, and what they rest on", (Facts(tuple(facts)),))
 
 
 def of_symmetries(part: Part) -> Iterator[Block]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from segre.analysis.part import Part, percent
 from segre.analysis.run import Analysis
+from segre.finding import Finding
 from segre.report.analysis import architecture, depth, heads, paths, weights
 from segre.report.blocks import (
     Block,
@@ -26,6 +27,7 @@ from segre.report.blocks import (
     flat,
     terminal,
 )
+from segre.report.dimensions import status_in_words, value_in_words
 from segre.report.views import paged, tabled, view
 
 _BLOCKS: dict[str, Callable[[Part], Iterator[Block]]] = {
@@ -159,27 +161,15 @@ def _finding_tile(part: Part) -> Iterator[Tile]:
 
 
 def _size_tiles(part: Part) -> Iterator[Tile]:
-    data = part.data
-    assert data is not None
-    known = data["dimension"] is not None
-    if known:
-        value, remark = f"{data['dimension']:,}", "independent directions of the function"
-    elif data["upper"] is None:
-        value, remark = f"\u2248 {data['estimate']:,}", "a count by formulas, not a bound"
-    elif data["lower"] is None:
-        value, remark = f"\u2264 {data['upper']:,}", "parameters minus known symmetries"
-    else:
-        value, remark = (
-            f"{data['lower']:,} to {data['upper']:,}",
-            "between bounds proved by computation",
-        )
-    yield Tile("Functional dimension", value, part.label, remark)
-    least = "" if known else "\u2248 " if data["upper"] is None else "\u2265 "
-    left = data["estimate"] if data["upper"] is None else data["upper"]
-    redundant = data["parameters"] - (data["dimension"] if known else left)
-    share = percent(redundant, data["parameters"], 3)
-    remark = f"{share} of all; they do not change the function"
-    yield Tile("Redundant parameters", f"{least}{redundant:,}", part.label, remark)
+    found = part.details
+    assert isinstance(found, Finding)
+    dimension = value_in_words(found).replace("..", " to ")
+    yield Tile("Functional dimension", dimension, part.label, status_in_words(found))
+    if found.redundant is not None:
+        least = "" if found.number is not None else "about " if found.upper is None else "at least "
+        remark = f"{percent(found.redundant, found.parameters, 3)} of all; they do not change "
+        value = f"{least}{found.redundant:,}"
+        yield Tile("Redundant parameters", value, part.label, f"{remark}the function")
 
 
 def _proof_tile(part: Part) -> Iterator[Tile]:
