@@ -28,7 +28,8 @@ def test_dim_as_json() -> None:
     assert found["dimension"] == found["lower"] == found["upper"] == 165
     assert found["fiber_dimension"] == 15
     assert sum(s["dimension"] for s in found["symmetries"]) == 15
-    assert all(set(s) == {"name", "where", "dimension"} for s in found["symmetries"])
+    keys = {"name", "where", "dimension", "group", "holds"}
+    assert all(set(s) == keys for s in found["symmetries"])
     assert re.fullmatch(r"[0-9a-f]{64}", found["digest"])
 
 

@@ -198,7 +198,7 @@ def test_numbers_that_overflow_are_said_where(tmp_path: Path) -> None:
 
 
 def test_a_model_without_layers_of_patterns_is_refused_by_name() -> None:
-    with pytest.raises(SegreError, match="has no tokens"):
+    with pytest.raises(SegreError, match="does not take tokens"):
         segre.diagnose("softmax/d=4,4/a=2/t=3")
 
 
@@ -216,7 +216,7 @@ def test_text_and_json_and_cards(tmp_path: Path) -> None:
     assert all(one.title in shown for one in measures())
     found = segre.diagnose(folder, text=text, length=12)
     assert found.words[:3] == ("[CLS]", "w0", "w1")
-    assert "What stands out" in found._repr_html_()
+    assert "Entropy of attention" in found._repr_html_()
     assert list(found.to_pandas().columns)[:2] == ["measure", "finding"]
 
 

@@ -158,7 +158,7 @@ def test_every_format(tmp_path: Path) -> None:
     assert "frozen operator" in shown
     found = segre.trace(folder, length=8)
     assert len(found.to_pandas()) == 8
-    assert "Which tokens this output comes from" in found._repr_html_()
+    assert "Contributions of tokens" in found._repr_html_()
     bert = segre.trace(save_tiny("bert", tmp_path / "bert"), length=8)
     assert bert.output is None
     with pytest.raises(SegreError, match="has no logits"):

@@ -230,7 +230,12 @@ def environment() -> Environment:
 
 
 def _breakable(text: str) -> Markup:
-    """A spec, path or name with places for line breaks: after slashes, commas and dots."""
+    """A spec, path or name with places for line breaks: after slashes, commas and dots.
+
+    A number with separators is not broken.
+    """
+    if re.fullmatch(r"[\d,.]+", text):
+        return escape(text)
     pieces = re.split(r"(?<=[/,_])|(?<=\.)(?=[^\W\d])", text)
     return Markup("<wbr>").join(escape(piece) for piece in pieces if piece)
 
