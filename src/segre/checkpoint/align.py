@@ -26,12 +26,12 @@ from segre.checkpoint.same import require_same_architecture
 from segre.checkpoint.signs import StreamSigns
 from segre.checkpoint.sizes import blocks
 from segre.fields.interface import Array
+from segre.symmetry.normal import EXACT
 from segre.transformer.forward import Tokens
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import CONSTANTS, of_mlp
 
 NEAR = 4.0  # rounding errors by which tables that are copies of each other may be apart
-EXACT = 4 * float(np.finfo(float).eps)  # gains that are divided and multiplied again
 NEIGHBOURS = 0.9  # a cosine: by activations, only checkpoints this near stay as they are
 
 

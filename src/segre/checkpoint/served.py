@@ -19,7 +19,7 @@ def joint(spec: Transformer) -> bool:
 
 
 def require_normal_form(spec: Transformer) -> None:
-    """Refuse an architecture that cannot be reduced, and so cannot be moved, compared or shrunk."""
+    """Refuse an architecture that cannot be reduced, and so cannot be compared or shrunk."""
     for choice, what in _missing(spec):
         raise UnsupportedError(f"{choice}: the normal form is not implemented for {what}")
     if spec.mlp in ("bilinear", "reglu"):

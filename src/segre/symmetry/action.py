@@ -1,4 +1,4 @@
-"""The finite action on weights of floats: random elements of the whole group, and their inverses.
+"""The finite action on weights of floats, part by part, and its inverse.
 
 A large model is moved part by part. What acts on a part may depend on gains and biases of norms in
 other parts, which are then moved along with it.
@@ -6,6 +6,7 @@ other parts, which are then moved along with it.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 
@@ -45,7 +46,7 @@ def _free(pieces: Iterable[Piece]) -> Iterator[object]:
             yield piece.build
 
 
-class Partwise:
+class Partwise(ABC):
     """Acts on the parts of a model one after the other, with elements of what is free."""
 
     def __init__(self, spec: Transformer, read: Read, free: tuple[Actor, ...]) -> None:
@@ -78,9 +79,9 @@ class Partwise:
         self.beside = {tensor: x for tensor, x in w.tensors.items() if tensor[0] != part}
         return out
 
+    @abstractmethod
     def chosen(self, number: int, one: Actor, w: FloatWeights) -> Array:
-        """Choose an element and act with it."""
-        raise NotImplementedError
+        """Choose an element, act with it, and return the one that can be undone."""
 
 
 def _concerns(one: Actor, w: FloatWeights) -> bool:

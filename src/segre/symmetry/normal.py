@@ -26,7 +26,7 @@ BALANCED = ("gl", "torus", "planes", "plane-scales")
 EQUAL = 1e-20  # squared, relative: gains that are equal up to rounding
 POSITIONS = ("embed", "positions")
 MAP = ("embed", "W_E")
-EXACT = 4 * float(np.finfo(float).eps)
+EXACT = 4 * float(np.finfo(float).eps)  # of gains that are divided and multiplied again
 VALUES = "b_V"  # biases
 ROUTED = -3  # the axis of experts
 
@@ -329,7 +329,7 @@ def _matrices(one: Basis, w: FloatWeights, slack: float) -> Array:
     full = np.asarray(P.any(axis=-1).all(axis=-1))[..., None, None]
     for port in one.ports:
         if port.tensor[1] == VALUES and port.rows(w, len(one.copies)).any():
-            P, G = (np.where(full, x, np.eye(one.width)) for x in (P, G))
+            P, G = (np.where(full, x, np.eye(P.shape[-1])) for x in (P, G))
     eye = np.broadcast_to(np.eye(one.width), (*one.copies, one.width, one.width))
     M, inverse = eye.copy(), eye.copy()
     M[..., one.start :, one.start :], inverse[..., one.start :, one.start :] = P, G

@@ -8,6 +8,7 @@ from math import prod
 import numpy as np
 
 from segre.fields.interface import Array
+from segre.symmetry.balance import DEFICIENT
 from segre.symmetry.basis import Basis
 from segre.symmetry.piece import ModularWeights
 from segre.symmetry.reach import annihilator
@@ -21,8 +22,6 @@ from segre.symmetry.space import (
     unit_shift,
 )
 from segre.symmetry.wiring import Norm
-
-DEFICIENT = 1e-10  # singular values below this fraction of the largest count as none
 
 
 class Number:
