@@ -32,7 +32,6 @@ from dataclasses import dataclass, replace
 
 from segre.errors import SpecError, UnsupportedError
 from segre.transformer.forward import ATTENTION, MLP
-from segre.transformer.rules import require
 from segre.transformer.spec import Transformer
 from segre.values import listed, quote
 
@@ -105,7 +104,7 @@ class Variant:
             if wrong:
                 raise UnsupportedError(f"variant {self} is not possible with {key}: {why}")
         try:
-            require(self.attending(spec))
+            self.attending(spec).require()
         except SpecError as error:
             raise UnsupportedError(f"variant {self}: {error}") from None
 

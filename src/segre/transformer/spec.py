@@ -20,7 +20,6 @@ from typing import Any
 from segre.errors import SpecError
 from segre.transformer.choices import DEFAULTS, KEYS, Output
 from segre.transformer.reading import FILLED, VERSION, completed, read
-from segre.transformer.rules import require
 from segre.transformer.traits import Traits
 from segre.values import quote, read_inline, short_names, show
 
@@ -126,7 +125,7 @@ class Transformer(Traits):
                     f"{key}: more values than layers={spec.layers}; allowed: at most "
                     "one for each layer"
                 )
-        require(spec)
+        spec.require()
         return spec
 
 
