@@ -2,7 +2,7 @@
 export OPENBLAS_NUM_THREADS ?= 1
 BIN := .venv/bin
 
-.PHONY: demo test test-all check lint types format docs docs-plain bench clean
+.PHONY: demo test test-all prepared check lint types format docs docs-plain bench clean
 
 demo: .venv/ready
 	@mkdir -p out
@@ -16,8 +16,12 @@ demo: .venv/ready
 	@echo "  $(BIN)/segre dim softmax/d=10,10,10/a=2,2/t=3            a functional dimension, proved"
 	@echo "  $(BIN)/segre --help                                      all commands"
 
-test: lint types .venv/models .venv/browser
+# What it needs is prepared at the same time: types keep a core busy, downloads the network.
+test: .venv/ready
+	@$(MAKE) --no-print-directory -j 3 prepared
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q
+
+prepared: lint types .venv/models .venv/browser
 
 # The same laws with all of their random draws; CI runs it every night.
 test-all: export SEGRE_TEST_ALL = 1
