@@ -70,7 +70,7 @@ def test_every_command_that_writes_a_page_is_here() -> None:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     def make(here: Path) -> None:
-        assert run("demo", cwd=here).returncode == 0
+        assert run("model", "demo", cwd=here).returncode == 0
 
     return once(tmp_path_factory, "again", make)
 

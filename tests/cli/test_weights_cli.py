@@ -1,4 +1,4 @@
-"""`segre weights`: what users type, exit codes, one line for what is wrong."""
+"""`segre model`: what users type, exit codes, one line for what is wrong."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ from support.zoo import save_tiny
 
 
 def segre(*arguments: object) -> Any:
-    return run("weights", *arguments, columns=80)
+    return run("model", *arguments, columns=80)
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def test_the_whole_story(model: Path, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert "tensors changed" in done.stdout
     assert "rounding can explain" in done.stdout
-    done = segre("move", model, "-o", moved, "--seed", 4, "--json")
+    done = segre("model", "move", model, "-o", moved, "--seed", 4, "--json")
     assert json.loads(done.stdout)["directory"] == moved.name
 
     done = segre("same", model, moved, "--witness", witness)

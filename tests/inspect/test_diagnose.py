@@ -185,7 +185,7 @@ def test_interventions_do_what_they_say(tmp_path: Path) -> None:
 )
 def test_bad_input_is_one_line(more: tuple[str, ...], said: str, tmp_path: Path) -> None:
     folder = save_tiny("llama", tmp_path / "model")
-    run = CliRunner().invoke(app, ["diagnose", str(folder), *more])
+    run = CliRunner().invoke(app, ["model", "diagnose", str(folder), *more])
     assert isinstance(run.exception, SegreError)
     assert said in str(run.exception)
 

@@ -15,7 +15,7 @@ from segre.cli.tree import model as group
 @group.answers(
     """segre model diagnose model --text book.txt
     segre model diagnose model --text book.txt --control -o diagnosis.html
-    segre model diagnose model --text book.txt --set 12:0:507=median --ablate 3.7""",
+    segre model diagnose model --set 12:0:507=median --ablate 3.7""",
     note="Depth 0 is before the first layer, depth 1 after it. Layers and heads are counted from "
     "1, tokens and\nchannels from 0. Each intervention is compared with controls: the same change "
     "at other places.",
@@ -89,7 +89,7 @@ def trace(
     segre model collapse model-directory --text book.txt --variants paper
     segre model collapse model-directory --variants what-if
     segre model collapse bert-base-uncased --variants attention:gapless,full:gate
-    segre model collapse softmax/d=16,16,16,16,16,16,16/a=8/heads=2/t=6 --certify""",
+    segre model collapse softmax/d=16,16,16,16/a=8/heads=2/t=6 --certify""",
     note="A colon precedes a change of attention: gapless (1/t subtracted from every weight), "
     "window=N, gate\n(sigmoid(W_G x), W_G random). Changes that the design of a model does not "
     "allow are refused.",

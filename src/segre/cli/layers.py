@@ -13,7 +13,7 @@ METHODS = ("auto", "dense", "linear", "band")
 
 
 @model.answers(
-    """segre model run softmax/d=8,8/a=4/t=3 --weights w.npz --input x.npy -o y.npy
+    """segre model run softmax/d=8,8/a=4/t=3 -w w.npz --input x.npy -o y.npy
     segre model run lightning/d=8,8/a=4/t=3 -w w.npz -i x.npy -o y.npy""",
     note="The number of tokens is that of the input; t in the spec does not limit it.",
     section=LAYERS,

@@ -52,7 +52,7 @@ def _counted(found: Any) -> int:
 @variety.answers(
     """segre variety critical cnn/k=2,2/degree=2
     segre variety critical poly/3-1-1/degree=2 --metric gaussian
-    segre variety critical poly/4-2-1/degree=2 --target 3,2,1,-1.5 --descent 50""",
+    segre variety critical poly/4-2-1/degree=2 --target 3,2,1,-1 --descent 9""",
     note=_NOTHING,
 )
 def critical(
