@@ -51,8 +51,8 @@ def answers() -> Iterator[Any]:
         yield segre.explain(stack)
         yield segre.verify(segre.certify(stack))
         exact = Weights.random(stack, exact=True)
-        yield segre.same_function(exact, segre.sample(exact))
-        yield segre.same_function(Weights.random(stack), Weights.random(stack, 1))
+        yield segre.same(exact, segre.move(exact))
+        yield segre.same(Weights.random(stack), Weights.random(stack, 1))
         yield segre.analyze(stack, only=["what", "dimension", "paths"])
     for transformer in random_transformers(seed=12, count=4):
         yield segre.dimension(transformer, method="count")

@@ -76,7 +76,7 @@ def same(
     a, b = small(one), small(two)
     if a is not None and b is not None:
         if witness is not None:
-            raise SegreError("--witness needs two checkpoints; small networks have no witness file")
+            raise SegreError("a witness is of two checkpoints; small networks have none")
         return same_function(a, b, tolerance=tolerance, seed=seed)
     if a is not None or b is not None:
         raise SegreError(
@@ -91,6 +91,26 @@ def same(
     return found
 
 
+@overload
+def move(
+    source: Weights,
+    seed: int = 0,
+    *,
+    target: str | Path | None = None,
+    report: bool = False,
+    progress: Progress = no_progress,
+) -> Weights: ...
+@overload
+def move(
+    source: Source,
+    seed: int = 0,
+    *,
+    target: str | Path | None = None,
+    report: bool = False,
+    progress: Progress = no_progress,
+) -> Weights | Written: ...
+
+
 def move(
     source: Source,
     seed: int = 0,
@@ -99,7 +119,7 @@ def move(
     report: bool = False,
     progress: Progress = no_progress,
 ) -> Weights | Written:
-    """Random other weights with the same function, in memory or written to `target`.
+    """Random other weights with the function of `source`, in memory or written to `target`.
 
     Those of a small network are `Weights`; those of a checkpoint can be given to every function
     that takes one, and `report` compares outputs.
