@@ -38,9 +38,9 @@ def offered(folder: Path, *words: str) -> list[str]:
 @pytest.mark.parametrize(
     ("words", "some"),
     [
-        (["we"], ["weights"]),
+        (["mod"], ["model"]),
         (["doc"], ["doctor"]),
-        (["model", "c"], ["canonical", "check", "convert"]),
+        (["model", "c"], ["canonical", "check", "collapse", "convert", "cost"]),
         (["dim", "llama-3"], ["llama-3-8b", "llama-3-70b", "llama-3.2-1b", "llama-3.toml"]),
         (["dim", "transf"], ["transformer/"]),
         (["dim", "gpt2", "bert-base"], ["bert-base-uncased"]),
@@ -48,7 +48,7 @@ def offered(folder: Path, *words: str) -> list[str]:
         (["certify", "gpt2-x"], ["gpt2-xl"]),
         (["model", "collapse", "gpt2-m"], ["gpt2-medium"]),
         (["dim", "gpt2", "--method", "c"], ["closed-form", "count"]),
-        (["dim", "gpt2", "--output", ""], ["logits", "softmax"]),
+        (["dim", "gpt2", "--head", ""], ["logits", "softmax", "hidden"]),
         (["dim", "llama/d", "=", "8", "--metho"], ["--method"]),  # bash breaks words at =
         (["model", "collapse", "gpt2", "--variants", "pa"], ["paper"]),
         (["model", "collapse", "gpt2", "--variants", "full,full"], ["full,full", "full,full-norm"]),

@@ -37,11 +37,11 @@ def run(
     from segre.sweep.run import run as drive
     from segre.sweep.status import standing
 
-    asked_for = plan_of(plan)
+    chosen = plan_of(plan)
 
     def swept(**asked: Any) -> Swept:
         with resumable(new_store):
-            return Swept(drive(asked_for, new_store, dask=dask, **asked), standing(new_store))
+            return Swept(drive(chosen, new_store, dask=dask, **asked), standing(new_store))
 
     bounds: dict[str, Any] = {
         "workers": workers,
