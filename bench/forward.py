@@ -1,10 +1,10 @@
 """A forward pass of real models: segre's own map against the transformers library's eager pass.
 
 Both are float32 on one thread, on the same tokens, in turns; CPU seconds, the fastest of several.
-Their last hidden states are compared. `segre model collapse` is run as a process of its own
-on MiniLM, and on a checkpoint of the shape of Llama-3.2-1B with random bfloat16 weights, which is written here
-and deleted afterwards: what it needs beside the mapped file is its anonymous memory, looked at
-every few milliseconds.
+Their last hidden states are compared. `segre model collapse` is run as a process of its own on
+MiniLM, and on a checkpoint of the shape of Llama-3.2-1B with random bfloat16 weights, which is
+written here and deleted afterwards: what it needs beside the mapped file is its anonymous memory,
+looked at every few milliseconds.
 """
 
 from __future__ import annotations

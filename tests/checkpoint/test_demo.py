@@ -155,5 +155,5 @@ def test_an_adapter_is_not_a_model(models: Path, tmp_path: Path) -> None:
 def test_random_weights_are_called_random(models: Path) -> None:
     small = "llama/d=8/layers=1/heads=2/ff=8/vocab=20/t=8"
     for command in ("diagnose", "trace", "paths"):
-        assert "random weights" in run(command, small).stdout.splitlines()[0]
-        assert "random weights" not in run(command, models / "base").stdout.splitlines()[0]
+        assert "random weights" in run("model", command, small).stdout.splitlines()[0]
+        assert "random weights" not in run("model", command, models / "base").stdout.splitlines()[0]

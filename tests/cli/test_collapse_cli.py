@@ -72,13 +72,13 @@ def test_paths(model: Path, tmp_path: Path) -> None:
 
 def test_what_is_wrong_is_said_in_one_line(model: Path, tmp_path: Path) -> None:
     cases = [
-        ("collapse", tmp_path / "none"),
-        ("collapse", model, "--variants", "nothing"),
-        ("collapse", model, "--length", 1000),
-        ("paths", "lightning/d=3,3/a=1/t=2"),
-        ("collapse", "llama-3-8b"),
-        ("collapse", model, "--plot", tmp_path / "plot.xyz"),
-        ("paths", model, "--sample", 1, "--of-length", 7),
+        ("model", "collapse", tmp_path / "none"),
+        ("model", "collapse", model, "--variants", "nothing"),
+        ("model", "collapse", model, "--length", 1000),
+        ("model", "paths", "lightning/d=3,3/a=1/t=2"),
+        ("model", "collapse", "llama-3-8b"),
+        ("model", "collapse", model, "--plot", tmp_path / "plot.xyz"),
+        ("model", "paths", model, "--sample", 1, "--of-length", 7),
     ]
     for case in cases:
         done = segre(*case)

@@ -26,7 +26,7 @@ def test_nothing_known_is_inconclusive() -> None:
 def test_a_landscape_and_its_picture(tmp_path: Path) -> None:
     ended = run(
         *("variety", "critical", "poly/4-2-1/degree=2", "--target", "3,2,1,-1.5", "--descent", 3),
-        *("-o", "descent.png"),
+        *("--plot", "descent.png"),
         cwd=tmp_path,
     )
     assert ended.returncode == 0
@@ -41,7 +41,7 @@ def test_a_landscape_and_its_picture(tmp_path: Path) -> None:
         (["variety", "degree", "gpt2"], "supported only for polynomial networks"),
         (["variety", "critical", "poly/4-2-1/degree=2", "--descent", "3"], "add --target"),
         (
-            ["variety", "critical", "poly/2-1-1/degree=2", "--target", "2,1", "-o", "x.png"],
+            ["variety", "critical", "poly/2-1-1/degree=2", "--target", "2,1", "--plot", "x.png"],
             "add --descent",
         ),
         (
@@ -49,7 +49,7 @@ def test_a_landscape_and_its_picture(tmp_path: Path) -> None:
                 *("variety", "critical", "poly/2-1-1/degree=2", "--target", "2,1"),
                 "--descent",
                 "1",
-                "-o",
+                "--plot",
                 "x.y",
             ],
             "allowed: .png, .svg, .pdf",

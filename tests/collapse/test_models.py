@@ -260,7 +260,7 @@ def test_a_model_is_run_without_torch_and_transformers(tmp_path: Path) -> None:
     )
     for arguments in (
         ("model", "collapse", folder, "--length", "6"),
-        ("paths", folder, "--length", "6"),
+        ("model", "paths", folder, "--length", "6"),
     ):
         done = subprocess.run(
             [sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True

@@ -49,7 +49,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     model = str(save_tiny("llama", folder / "model"))
     size = ["--length", "12"]
     lines = {
-        "diagnose": ["diagnose", model, *size],
+        "diagnose": ["model", "diagnose", model, *size],
         "analyze": ["analyze", model, "--only", "findings,heads", *size],
         "against": ["analyze", model, "--against", model, "--only", "findings,heads", *size],
     }

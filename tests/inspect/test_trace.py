@@ -148,7 +148,7 @@ def test_bad_input_is_one_line(more: tuple[str, ...], said: str, tmp_path: Path)
 
 def test_every_format(tmp_path: Path) -> None:
     folder = save_tiny("llama", tmp_path / "model")
-    line = ["trace", str(folder), "--length", "8"]
+    line = ["model", "trace", str(folder), "--length", "8"]
     operator = tmp_path / "T.npy"
     done = CliRunner().invoke(app, [*line, "--dense", str(operator), "--json"])
     document = json.loads(done.stdout)
