@@ -1,4 +1,4 @@
-"""What `segre weights canonical` and `same` cost, beside a plain copy and the bare linear algebra.
+"""What `segre model canonical` and `same` cost, beside a plain copy and the bare linear algebra.
 
 Peers, in the same run: reading all tensors of the checkpoint with the safetensors library and
 saving them again (what any tool that changes a file has to do), and the factorisations that the

@@ -1,10 +1,10 @@
 """A forward pass of real models: segre's own map against the transformers library's eager pass.
 
 Both are float32 on one thread, on the same tokens, in turns; CPU seconds, the fastest of several.
-Their last hidden states are compared. `segre collapse` is run as a process of its own on MiniLM,
-and on a checkpoint of the shape of Llama-3.2-1B with random bfloat16 weights, which is written here
-and deleted afterwards: what it needs beside the mapped file is its anonymous memory, looked at
-every few milliseconds.
+Their last hidden states are compared. `segre model collapse` is run as a process of its own on
+MiniLM, and on a checkpoint of the shape of Llama-3.2-1B with random bfloat16 weights, which is
+written here and deleted afterwards: what it needs beside the mapped file is its anonymous memory,
+looked at every few milliseconds.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ PASSES = {
     "difference": ("largest difference", ".0e"),
 }
 PROCESSES = {
-    "model": ("segre collapse", ""),
+    "model": ("segre model collapse", ""),
     "stored": ("file MiB", ",.0f"),
     "seconds": ("CPU s", ".1f"),
     "anonymous": ("memory beside the file, MiB", ",.0f"),
@@ -78,7 +78,7 @@ def passes(name: str, folder: Path, repeats: int, inputs: int) -> dict[str, Any]
 
 
 def alone(folder: str, options: list[str]) -> None:
-    """`segre collapse` in this process, and what it took, as JSON."""
+    """`segre model collapse` in this process, and what it took, as JSON."""
     largest, done = [0.0], threading.Event()
 
     def watch() -> None:
@@ -107,7 +107,7 @@ def alone(folder: str, options: list[str]) -> None:
 
 
 def process(name: str, folder: Path, *options: str) -> dict[str, Any]:
-    """`segre collapse` as a process of its own."""
+    """`segre model collapse` as a process of its own."""
     command = [sys.executable, "-m", "bench.forward", "--alone", str(folder), *options]
     single = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""What looking into a model costs: `segre diagnose`, `trace`, and shares of heads.
+"""What looking into a model costs: `segre model diagnose`, `trace`, and shares of heads.
 
 CPU seconds on one BLAS thread. Recorded pass: segre's own forward pass in double precision with all
 that measures need. Peers, in the same run: the transformers library's forward pass in float32 with

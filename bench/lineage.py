@@ -1,4 +1,4 @@
-"""Which verdicts `segre weights lineage` gives on pairs whose history is known.
+"""Which verdicts `segre model lineage` gives on pairs whose history is known.
 
 Tiny models of six families are trained from several seeds on the same data (needs torch). Pairs of
 different seeds are the null distribution: how many nearest relatives of heads and units are in the

@@ -2,8 +2,8 @@
 
 python scripts/picture_front.py
 
-The base model of `segre demo` against the moved fine-tune, as stored and in one gauge, in type that
-can be read on a telephone.
+The base model of `segre model demo` against the moved fine-tune, as stored and in one gauge, in
+type that can be read on a telephone.
 """
 
 from __future__ import annotations

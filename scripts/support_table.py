@@ -1,4 +1,4 @@
-"""Write the table of families into docs/transformers.md, from what `segre models --json` says.
+"""Write the table of families into docs/transformers.md, from what `segre model list --json` says.
 
     python scripts/support_table.py
 

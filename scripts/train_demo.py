@@ -1,4 +1,4 @@
-"""Train the models of `segre demo`, and write what the package ships of them.
+"""Train the models of `segre model demo`, and write what the package ships of them.
 
     python scripts/train_demo.py
 

@@ -62,7 +62,7 @@ def test_names_and_filters() -> None:
     some = catalog(supports="normal-form")
     assert all("normal form" in entry.supports for entry in some.entries)
     assert catalog(match="no such thing").entries == ()
-    with pytest.raises(SpecError, match=r"closest names: llama, .*segre models"):
+    with pytest.raises(SpecError, match=r"closest names: llama, .*segre model list"):
         catalog("lama")
     with pytest.raises(SpecError, match="allowed: counted"):
         catalog(supports="everything")
@@ -72,23 +72,25 @@ def test_names_and_filters() -> None:
 
 
 def test_the_list_in_every_format() -> None:
-    shown = run("models", columns=80).stdout
+    shown = run("model", "list", columns=80).stdout
     for name in (*FAMILIES, *PRESETS):
         assert name in shown
-    document = json.loads(run("models", "--json").stdout)
+    document = json.loads(run("model", "list", "--json").stdout)
     assert [question["name"] for question in document["questions"]] == list(QUESTIONS)
     assert [family["name"] for family in document["families"]] == list(FAMILIES)
-    rows = list(csv.DictReader(io.StringIO(run("models", "--filter", "llama", "--csv").stdout)))
+    rows = list(
+        csv.DictReader(io.StringIO(run("model", "list", "--filter", "llama", "--csv").stdout))
+    )
     assert [row["name"] for row in rows] == catalog(match="llama").value
     assert rows[0]["parameters"] == "6738415616"
 
 
 def test_one_of_them() -> None:
-    shown = run("models", "Albert-Base-v2").stdout
+    shown = run("model", "list", "Albert-Base-v2").stdout
     assert "11,221,680" in shown
     for question in QUESTIONS:
         assert f"\n{question} " in shown
-    ended = run("models", "alberto")
+    ended = run("model", "list", "alberto")
     assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
     assert "closest names: albert" in ended.stderr
 

@@ -37,9 +37,16 @@ def test_a_namespace_shows_its_names_and_nothing_else(module: Any) -> None:
 
 
 def test_every_name_of_segre_has_an_example() -> None:
-    assert len(segre.__all__) == 36
+    assert len(segre.__all__) == 38
     for name in segre.__all__:
         assert ">>>" in getattr(segre, name).__doc__, name
+
+
+def test_old_names_lead_to_new_ones_with_a_warning() -> None:
+    for old, now in (("sample", "move"), ("same_function", "same")):
+        with pytest.warns(DeprecationWarning, match=f"segre.{old} is now segre.{now}"):
+            assert getattr(segre, old) is getattr(segre, now)
+        assert old not in dir(segre)
 
 
 def forms(spec: Network | Transformer, folder: Path) -> list[Any]:

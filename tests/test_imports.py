@@ -114,7 +114,7 @@ HEAVY = {
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--help"], ["--version"], ["doctor", "--help"], ["weights", "same", "--help"], ["dim"]],
+    [["--help"], ["--version"], ["doctor", "--help"], ["same", "--help"], ["dim"]],
     ids=" ".join,
 )
 def test_the_command_line_starts_light(arguments: list[str]) -> None:

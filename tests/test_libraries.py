@@ -38,11 +38,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 DRAWN = [
-    ("matplotlib", "plot slice cone -o cone.png"),
+    ("matplotlib", "variety slice cone -o cone.png"),
     ("matplotlib", "sweep plot s.db -o s.svg"),
-    ("matplotlib", "weights info model --plot info.png"),
-    ("matplotlib", "collapse softmax/d=4,4,4/a=2/t=3 --plot collapse.png"),
-    ("matplotlib", "paths model --plot paths.png"),
+    ("matplotlib", "model info model --plot info.png"),
+    ("matplotlib", "model collapse softmax/d=4,4,4/a=2/t=3 --plot collapse.png"),
+    ("matplotlib", "model paths model --plot paths.png"),
     ("matplotlib", "reproduce normalized-dimension --widest 3 -o n.png"),
     ("matplotlib", "reproduce circle -o circle.png"),
 ]
@@ -77,10 +77,10 @@ def test_a_missing_library_is_one_line(name: str, command: str, place: Path) -> 
     "command",
     [
         "dim softmax/d=2,2/a=1/t=2",
-        "weights info model",
+        "model info model",
         "sweep status s.db",
-        "collapse softmax/d=4,4,4/a=2/t=3",
-        "paths model",
+        "model collapse softmax/d=4,4,4/a=2/t=3",
+        "model paths model",
         "analyze softmax/d=2,2/a=1/t=2 --json",
     ],
 )
@@ -91,7 +91,7 @@ def test_nothing_is_loaded_if_nothing_is_drawn(command: str, place: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "command", ["analyze softmax/d=2,2/a=1/t=2", "plot slice cone", "sweep plot s.db"]
+    "command", ["analyze softmax/d=2,2/a=1/t=2", "variety slice cone", "sweep plot s.db"]
 )
 def test_a_page_needs_no_drawing_library(command: str, place: Path, tmp_path: Path) -> None:
     absent = "import sys; sys.modules['matplotlib'] = sys.modules['plotly'] = None"

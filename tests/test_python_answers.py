@@ -47,7 +47,7 @@ ANSWERS: dict[str, Callable[[Path], Any]] = {
     "catalog": lambda _: segre.catalog("gpt2"),
     "closed_form": lambda _: segre.closed_form(SMALL),
     "compare": lambda _: segre.compare("gpt2", "llama-3-8b", SMALL),
-    "connect": lambda _: segre.connect(weights(), segre.sample(weights())),
+    "connect": lambda _: segre.connect(weights(), segre.move(weights())),
     "cost": lambda _: segre.cost("gpt2", [64, 128]),
     "critical": lambda _: segre.critical("cnn/k=2,2/degree=2"),
     "degree": lambda _: segre.degree("cnn/k=2,2/degree=2"),
@@ -58,8 +58,8 @@ ANSWERS: dict[str, Callable[[Path], Any]] = {
     "explain": lambda _: segre.explain("gpt2"),
     "symmetries": lambda _: segre.explain(SMALL),
     "landscape": lambda _: segre.landscape("poly/4-2-1/degree=2", "3,2,1,-1.5"),
-    "sample": lambda _: segre.sample(weights()),
-    "same_function": lambda _: segre.same_function(weights(), weights(1)),
+    "move": lambda _: segre.move(weights()),
+    "same small": lambda _: segre.same(weights(), weights(1)),
     "samples": lambda _: segre.samples("lightning/d=3,3/a=1/t=3"),
     "verify": lambda _: segre.verify(segre.certify(SMALL)),
     "collapse": lambda _: segre.collapse("softmax/d=4,4,4/a=2/t=3", inputs=2),
@@ -112,13 +112,13 @@ def test_verify_refuses_what_is_no_certificate(given: Any) -> None:
 
 def test_same_function_of_paths_and_of_models_in_memory(place: Path) -> None:
     model, moved, other = (place / name for name in ("model", "moved", "other"))
-    assert segre.same_function(model, str(moved)).same
-    assert segre.same_function(model, other).verdict == "different"
+    assert segre.same(model, str(moved)).same
+    assert segre.same(model, other).verdict == "different"
     held = canonical(model)  # in memory
-    assert segre.same_function(model, held).same
-    assert segre.same_function(held, other).verdict == "different"
+    assert segre.same(model, held).same
+    assert segre.same(held, other).verdict == "different"
     for two in (moved, other):
-        found, known = segre.same_function(model, two), same(model, two)
+        found, known = segre.same(model, two), same(model, two)
         assert found.document() == known.document()
 
 
@@ -126,17 +126,17 @@ def test_same_function_of_files_of_weights(tmp_path: Path) -> None:
     for number in range(6):
         w = weights(number)
         w.write(tmp_path / "a.json")
-        two = segre.sample(w, seed=number) if number % 2 else weights(number + 9)
+        two = segre.move(w, seed=number) if number % 2 else weights(number + 9)
         two.write(tmp_path / "b.json")
-        found = segre.same_function(tmp_path / "a.json", str(tmp_path / "b.json"))
-        assert found == segre.same_function(w, two)
+        found = segre.same(tmp_path / "a.json", str(tmp_path / "b.json"))
+        assert found == segre.same(w, two)
         assert found.verdict == ("same" if number % 2 else "different")
 
 
 def test_same_function_refuses_in_one_line(place: Path) -> None:
     for one, two in ((weights(), place / "model"), (place / "model", weights()), (5, 6)):
         with pytest.raises(SegreError) as refused:
-            segre.same_function(one, two)
+            segre.same(one, two)
         assert "\n" not in str(refused.value)
 
 

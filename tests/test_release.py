@@ -210,8 +210,8 @@ def test_the_core_on_another_python(
         assert "dimension    28  proved" in said("dim softmax/d=4,4/a=2/t=3")
         said("certify softmax/d=4,4/a=2/t=3 -o proof.json")
         assert "valid: dimension 28" in said("verify proof.json")
-        said("demo")
-        same = said("weights same segre-demo/fine-tune segre-demo/moved")
+        said("model demo")
+        same = said("same segre-demo/fine-tune segre-demo/moved")
         assert same.startswith("same function"), same
 
 

@@ -2,7 +2,7 @@
 
 Tiny random models of the six families of checkpoints, built and run by the transformers library.
 Each config is changed in many ways. Where the library's outputs change by more than rounding,
-`segre weights same` must not answer "same" or "identical"; where they do not, it must.
+`segre same` must not answer "same" or "identical"; where they do not, it must.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`segre weights same` on designs that differ and functions that do not, and the reverse.
+"""`segre same` on designs that differ and functions that do not, and the reverse.
 
 Random models of many families are given parts without effect (MLP units, layers, biases, copies of
 key-value heads, a second table), or another family's way to store them. The transformers library

@@ -31,11 +31,11 @@ SHAPES = {"W_K": (1, 2, 3), "W_Q": (1, 2, 3), "W_V": (1, 2, 3)}
 COMMANDS = {
     "weights": (
         "same {file} {file}",
-        "move {file} -o {out}.json",
+        "model move {file} -o {out}.json",
     ),
-    "point": ("point {file}", "plot slice discriminant --point {file} -o {out}.svg"),
-    "samples": ("recover {file} --spec lightning/d=3,2/a=3/t=2 --starts 1",),
-    "spec": ("dim {file}", "symmetries {file}", "certify {file} -o {out}.json"),
+    "point": ("variety point {file}", "variety slice discriminant --point {file} -o {out}.svg"),
+    "samples": ("model recover {file} --spec lightning/d=3,2/a=3/t=2 --starts 1",),
+    "spec": ("dim {file}", "explain {file}", "certify {file} -o {out}.json"),
     "config": ("dim {file} --method count", "explain {file}"),
     "sweep": ("sweep run {file} -o {out}.db --limit 0 --workers 1",),
 }

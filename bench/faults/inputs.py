@@ -25,20 +25,20 @@ from bench.random_llama import TINY, written
 # What reads which file; {out} is written.
 COMMANDS = {
     "model.safetensors": (
-        "weights move model -o out -q",
-        "weights canonical model -o out --report -q",
-        "weights shrink model -o out -q",
-        "weights info model -q",
-        "weights hash model -q",
-        "weights same model other -q",
-        "diagnose model --length 4 -q",
+        "model move model -o out -q",
+        "model canonical model -o out --report -q",
+        "model shrink model -o out -q",
+        "model info model -q",
+        "model hash model -q",
+        "same model other -q",
+        "model diagnose model --length 4 -q",
     ),
-    "config.json": ("weights info model -q", "dim model --method count -q"),
+    "config.json": ("model info model -q", "dim model --method count -q"),
     "tokenizer.json": (
-        "diagnose model --text text.txt --length 4 -q",
-        "collapse model --text text.txt --inputs 1 --length 4 -q",
+        "model diagnose model --text text.txt --length 4 -q",
+        "model collapse model --text text.txt --inputs 1 --length 4 -q",
     ),
-    "model.gguf": ("weights convert model/model.gguf -o out -q",),
+    "model.gguf": ("model convert model/model.gguf -o out -q",),
 }
 LARGER = {**TINY, "hidden_size": 256, "intermediate_size": 1024, "num_hidden_layers": 4}
 LARGER |= {"num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 32, "vocab_size": 4000}

@@ -1,4 +1,4 @@
-"""`segre weights lineage` and `weights hash` on checkpoints whose history is known.
+"""`segre model lineage` and `weights hash` on checkpoints whose history is known.
 
 Tiny trained models of six families with four layers, in float32 and bfloat16, and copies of them
 in which layers, tokens, widths or numbers were changed, in place and moved afterwards. A verdict

@@ -21,19 +21,19 @@ from bench.faults.tally import Tally
 SPEC = "lightning/d=2,2/a=1/t=2"
 FILES = {  # the command, and how the name of its file ends
     f"certify {SPEC} -o": ".json",
-    "move weights.json -o": ".json",
-    f"run {SPEC} -w weights.json -i x.npy -o": ".npy",
+    "model move weights.json -o": ".json",
+    f"model run {SPEC} -w weights.json -i x.npy -o": ".npy",
     "sweep export sweep.db -o": ".csv",
     "sweep plot sweep.db -o": ".html",
     f"analyze {SPEC} --only what -q -o": ".html",
     "compare gpt2 llama-3-8b -o": ".html",
-    "cost softmax/d=4,4/a=2/t=3 --t 64 --plot": ".svg",
-    "trace demo/base --length 4 -q --dense": ".npy",
+    "model cost softmax/d=4,4/a=2/t=3 --t 64 --plot": ".svg",
+    "model trace demo/base --length 4 -q --dense": ".npy",
 }
 FOLDERS = (
-    "weights move demo/base -q -o",
-    "weights canonical demo/base -q -o",
-    "weights shrink demo/base -q -o",
+    "model move demo/base -q -o",
+    "model canonical demo/base -q -o",
+    "model shrink demo/base -q -o",
     "demo",
 )
 STORES = ("sweep run sweep.toml --workers 1 -q -o",)

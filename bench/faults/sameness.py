@@ -1,4 +1,4 @@
-"""`segre weights same` on copies that it must recognise and changes that it must not miss.
+"""`segre same` on copies that it must recognise and changes that it must not miss.
 
 Small trained models of six families, in three number types. A copy that is called different is
 wrong, and so is a change that is called the same; copies that stay undecided are counted.

@@ -13,119 +13,106 @@ from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+from warnings import warn
 
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:
-    from segre import checkpoints, collapse, sweeps
-    from segre.analysis.comparison import compare
-    from segre.analysis.diff import diff
-    from segre.analysis.run import Analysis, analyze
-    from segre.certificate import certify, write_certificate
-    from segre.checkpoint.same_function import same_function
-    from segre.discovery import catalog
-    from segre.errors import SegreError
-    from segre.finding import Finding
-    from segre.geometry.closed_form import closed_form
-    from segre.geometry.dimension import dimension
-    from segre.geometry.explain import explain
-    from segre.geometry.fiber import canonical, connect, sample
-    from segre.geometry.recover import recover
-    from segre.geometry.samples import samples
-    from segre.geometry.strata import classify
-    from segre.inspect.diagnose import diagnose
-    from segre.inspect.trace import trace
-    from segre.models import architecture
-    from segre.referee import Verdict, verify
-    from segre.report.progress import progress_bar
-    from segre.sequence.attend import attend
-    from segre.sequence.cost import cost
-    from segre.spec import Network
-    from segre.transformer.spec import Transformer
-    from segre.variety.critical import critical
-    from segre.variety.degree import degree
-    from segre.variety.landscape import landscape
-    from segre.weights import Weights
+    from segre import checkpoints as checkpoints
+    from segre import collapse as collapse
+    from segre import sweeps as sweeps
+    from segre.analysis.comparison import compare as compare
+    from segre.analysis.diff import diff as diff
+    from segre.analysis.run import Analysis as Analysis
+    from segre.analysis.run import analyze as analyze
+    from segre.certificate import certify as certify
+    from segre.certificate import write_certificate as write_certificate
+    from segre.checkpoint.any_size import move as move
+    from segre.checkpoint.any_size import same as same
+    from segre.discovery import catalog as catalog
+    from segre.errors import SegreError as SegreError
+    from segre.finding import Finding as Finding
+    from segre.geometry.closed_form import closed_form as closed_form
+    from segre.geometry.dimension import dimension as dimension
+    from segre.geometry.explain import explain as explain
+    from segre.geometry.fiber import canonical as canonical
+    from segre.geometry.fiber import connect as connect
+    from segre.geometry.recover import recover as recover
+    from segre.geometry.samples import samples as samples
+    from segre.geometry.strata import classify as classify
+    from segre.inspect.diagnose import diagnose as diagnose
+    from segre.inspect.trace import trace as trace
+    from segre.models import architecture as architecture
+    from segre.polynomial.spec import Polynomial as Polynomial
+    from segre.referee import Verdict as Verdict
+    from segre.referee import verify as verify
+    from segre.report.progress import progress_bar as progress_bar
+    from segre.sequence.attend import attend as attend
+    from segre.sequence.cost import cost as cost
+    from segre.spec import Network as Network
+    from segre.transformer.spec import Transformer as Transformer
+    from segre.variety.critical import critical as critical
+    from segre.variety.degree import degree as degree
+    from segre.variety.landscape import landscape as landscape
+    from segre.weights import PolynomialWeights as PolynomialWeights
+    from segre.weights import Weights as Weights
 
 # Names are loaded when first used, so that `segre --help` does not wait for NumPy.
 _HOMES = {
-    "Analysis": "segre.analysis.run",
-    "Finding": "segre.finding",
-    "Network": "segre.spec",
-    "SegreError": "segre.errors",
-    "Transformer": "segre.transformer.spec",
-    "Verdict": "segre.referee",
-    "Weights": "segre.weights",
-    "analyze": "segre.analysis.run",
+    # networks and weights
     "architecture": "segre.models",
-    "attend": "segre.sequence.attend",
-    "canonical": "segre.geometry.fiber",
     "catalog": "segre.discovery",
-    "certify": "segre.certificate",
-    "classify": "segre.geometry.strata",
-    "closed_form": "segre.geometry.closed_form",
+    "Network": "segre.spec",
+    "Polynomial": "segre.polynomial.spec",
+    "Transformer": "segre.transformer.spec",
+    "Weights": "segre.weights",
+    "PolynomialWeights": "segre.weights",
+    # what a model or design is, and does
+    "analyze": "segre.analysis.run",
+    "Analysis": "segre.analysis.run",
     "compare": "segre.analysis.comparison",
-    "connect": "segre.geometry.fiber",
-    "cost": "segre.sequence.cost",
-    "critical": "segre.variety.critical",
-    "degree": "segre.variety.degree",
-    "diagnose": "segre.inspect.diagnose",
     "diff": "segre.analysis.diff",
-    "dimension": "segre.geometry.dimension",
-    "explain": "segre.geometry.explain",
-    "landscape": "segre.variety.landscape",
-    "progress_bar": "segre.report.progress",
-    "recover": "segre.geometry.recover",
-    "same_function": "segre.checkpoint.same_function",
-    "sample": "segre.geometry.fiber",
-    "samples": "segre.geometry.samples",
+    "diagnose": "segre.inspect.diagnose",
     "trace": "segre.inspect.trace",
-    "verify": "segre.referee",
+    "cost": "segre.sequence.cost",
+    "attend": "segre.sequence.attend",
+    # how many dimensions of function
+    "dimension": "segre.geometry.dimension",
+    "closed_form": "segre.geometry.closed_form",
+    "explain": "segre.geometry.explain",
+    "samples": "segre.geometry.samples",
+    "Finding": "segre.finding",
+    # proofs
+    "certify": "segre.certificate",
     "write_certificate": "segre.certificate",
+    "verify": "segre.referee",
+    "Verdict": "segre.referee",
+    # which weights are one function
+    "same": "segre.checkpoint.any_size",
+    "move": "segre.checkpoint.any_size",
+    "canonical": "segre.geometry.fiber",
+    "connect": "segre.geometry.fiber",
+    "classify": "segre.geometry.strata",
+    "recover": "segre.geometry.recover",
+    # varieties of functions
+    "degree": "segre.variety.degree",
+    "critical": "segre.variety.critical",
+    "landscape": "segre.variety.landscape",
+    # everywhere
+    "progress_bar": "segre.report.progress",
+    "SegreError": "segre.errors",
 }
 _NAMESPACES = ("checkpoints", "collapse", "sweeps")
+_RENAMED = {"sample": "move", "same_function": "same"}  # names of version 0.2
 
-__all__ = [
-    "Analysis",
-    "Finding",
-    "Network",
-    "SegreError",
-    "Transformer",
-    "Verdict",
-    "Weights",
-    "analyze",
-    "architecture",
-    "attend",
-    "canonical",
-    "catalog",
-    "certify",
-    "checkpoints",
-    "classify",
-    "closed_form",
-    "collapse",
-    "compare",
-    "connect",
-    "cost",
-    "critical",
-    "degree",
-    "diagnose",
-    "diff",
-    "dimension",
-    "explain",
-    "landscape",
-    "progress_bar",
-    "recover",
-    "same_function",
-    "sample",
-    "samples",
-    "sweeps",
-    "trace",
-    "verify",
-    "write_certificate",
-]
+__all__ = [*_HOMES, *_NAMESPACES]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _RENAMED:
+        now = _RENAMED[name]
+        warn(f"segre.{name} is now segre.{now}", DeprecationWarning, stacklevel=2)
+        name = now
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     if name in _NAMESPACES:

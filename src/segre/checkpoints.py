@@ -1,6 +1,6 @@
 """Checkpoints: what they contain, their normal form, and whether two are the same.
 
-Each function corresponds to one command of `segre weights`, on model directories or models in
+Each function corresponds to one command of `segre model`, on model directories or models in
 memory; `apply` writes weights into a model in place. `demo` writes three small trained models to
 try everything on, and `example` one with random weights.
 

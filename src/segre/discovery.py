@@ -181,9 +181,9 @@ QUESTIONS: dict[str, tuple[Callable[[Entry], None], str]] = {
     "theorem": (_ask_theorem, "dim: the dimension is a theorem, at this size"),
     "small proof": (_ask_proof, "dim: the dimension of a small instance is proved"),
     "files": (_ask_files, "checkpoints are read"),
-    "normal form": (_ask_normal_form, "weights canonical, same, align, shrink"),
-    "collapse": (_ask_collapse, "collapse: how alike tokens become with depth"),
-    "paths": (_ask_paths, "paths: a forward pass as a sum over all paths"),
+    "normal form": (_ask_normal_form, "same, model canonical, align, shrink"),
+    "collapse": (_ask_collapse, "model collapse: how alike tokens become with depth"),
+    "paths": (_ask_paths, "model paths: a forward pass as a sum over all paths"),
 }
 
 

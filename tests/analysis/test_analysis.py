@@ -191,7 +191,7 @@ def test_paths_are_those_of_the_command_unless_it_is_told_otherwise(
     """One default, named in both places: the same lengths and heads are the strongest."""
     folder = save_tiny(name, tmp_path / "model")
     part = segre.analyze(folder, only=["paths"])["paths"]
-    _, found = answered(f"segre paths {folder} --json", tmp_path)
+    _, found = answered(f"segre model paths {folder} --json", tmp_path)
     assert found["model"].endswith("(the whole model)")
     assert part.data["variant"] == "full"
     np.testing.assert_allclose(found["paths"]["share"], part.data["shares"], rtol=1e-9, atol=1e-12)
@@ -248,7 +248,7 @@ def test_findings_come_first_and_are_those_of_diagnose(tmp_path: Path) -> None:
     assert sorted(every, key=lambda one: one[key]) == sorted(
         alone.document()["measures"], key=lambda one: one[key]
     )
-    assert "segre diagnose" in found["findings"].command
+    assert "segre model diagnose" in found["findings"].command
     assert str(found).count("1. Attention sink") == 1
 
 
@@ -284,7 +284,7 @@ def test_a_choice_that_is_not_implemented_is_named(tmp_path: Path) -> None:
         ("softmax/d=4,4/a=0/t=3", "a"),
         ("llama-3-9b", "closest names"),
         ("nowhere/at/all", "not a known name"),
-        ("model.gguf", "segre weights convert"),
+        ("model.gguf", "segre model convert"),
         ("x" * 5000, "not a known name"),
     ],
 )

@@ -84,7 +84,7 @@ def test_one_number_of_a_large_model_has_one_label(name: str) -> None:
 
 
 def test_what_is_nearly_special_is_not_counted_as_special() -> None:
-    """By the words of `segre weights info` themselves."""
+    """By the words of `segre model info` themselves."""
     near = _special_heads("QK", (Product((1.0, 1e-7), 2),), 1e-16)
     weak = _special_units("MLP units", Units(8, dead=(), weak=(3,), duplicates=()))
     lacking = _special_heads("OV", (Product((1.0, 0.0), 1),), 1e-16)

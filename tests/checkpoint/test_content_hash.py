@@ -148,13 +148,13 @@ def test_several_are_grouped(tmp_path: Path) -> None:
     save_tiny("llama", tmp_path / "one")
     save_tiny("mistral", tmp_path / "other")
     move(tmp_path / "one", tmp_path / "moved", report=False)
-    done = run("weights", "hash", "one", "other", "moved", cwd=tmp_path)
+    done = run("model", "hash", "one", "other", "moved", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "same hash of the function: one, moved" in done.stdout
-    said = json.loads(run("weights", "hash", "one", "other", "--json", cwd=tmp_path).stdout)
+    said = json.loads(run("model", "hash", "one", "other", "--json", cwd=tmp_path).stdout)
     assert said["groups"] == [["one"], ["other"]]
     (tmp_path / "one.json").write_text(json.dumps(said["models"][0]))
-    done = run("weights", "hash", "moved", "other", "--compare", "one.json", cwd=tmp_path)
+    done = run("model", "hash", "moved", "other", "--compare", "one.json", cwd=tmp_path)
     assert done.returncode == 1
     assert "moved, compared: same function" in done.stdout
     assert "other, compared: different" in done.stdout
@@ -189,15 +189,15 @@ def test_an_edge_is_said_and_both_sides_are_listed(tmp_path: Path) -> None:
 def test_the_command(tmp_path: Path) -> None:
     save_tiny("llama", tmp_path / "model")
     move(tmp_path / "model", tmp_path / "other", report=False)
-    said = run("weights", "hash", "model", "--json", cwd=tmp_path).stdout
+    said = run("model", "hash", "model", "--json", cwd=tmp_path).stdout
     (tmp_path / "model.json").write_text(said)
-    done = run("weights", "hash", "other", "--compare", "model.json", cwd=tmp_path)
+    done = run("model", "hash", "other", "--compare", "model.json", cwd=tmp_path)
     assert done.returncode == 0
     assert "compared: same function" in done.stdout
     arrays = load_file(tmp_path / "other" / "model.safetensors")
     arrays["lm_head.weight"] *= 1.01
     save_file(arrays, tmp_path / "other" / "model.safetensors")
-    done = run("weights", "hash", "other", "--compare", "model.json", "--json", cwd=tmp_path)
+    done = run("model", "hash", "other", "--compare", "model.json", "--json", cwd=tmp_path)
     assert done.returncode == 1
     assert json.loads(done.stdout)["compared"]["verdict"] == "different"
 

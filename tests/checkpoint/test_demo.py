@@ -1,4 +1,4 @@
-"""The models of `segre demo`: what is said of them is what they are."""
+"""The models of `segre model demo`: what is said of them is what they are."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_directory_that_exists_is_left_alone(models: Path, tmp_path: Path) -> 
 
 
 def test_the_command_says_what_to_try(tmp_path: Path) -> None:
-    done = run("demo", cwd=tmp_path)
+    done = run("model", "demo", cwd=tmp_path)
     assert done.returncode == 0
     commands = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("  segre")]
     assert len(commands) == 3
@@ -80,7 +80,7 @@ def test_the_command_says_what_to_try(tmp_path: Path) -> None:
 
 def test_the_second_demo_leaves_the_first_alone(models: Path, tmp_path: Path) -> None:
     before = {file: file.read_bytes() for file in models.rglob("*") if file.is_file()}
-    again = run("demo", models)
+    again = run("model", "demo", models)
     assert again.returncode == 0
     assert "nothing was written" in again.stdout
     assert {file: file.read_bytes() for file in models.rglob("*") if file.is_file()} == before
@@ -89,7 +89,7 @@ def test_the_second_demo_leaves_the_first_alone(models: Path, tmp_path: Path) ->
     save_file(
         {name: 2 * value for name, value in weights.items()}, other / "base/model.safetensors"
     )
-    refused = run("demo", other)
+    refused = run("model", "demo", other)
     assert refused.returncode == 2
     assert "already exists" in refused.stderr
 
@@ -108,7 +108,7 @@ def test_a_rounded_copy_is_called_rounding_and_not_gauge(models: Path, tmp_path:
     found = same(models / "base", half)
     assert found.rounded
     assert found.sensitivity == (2**-10, 2**-10)  # what float16 keeps of a number
-    shown = run("weights", "same", models / "base", half).stdout
+    shown = run("same", models / "base", half).stdout
     assert "lost in the rounding" in shown
     changes = run("diff", models / "base", half).stdout
     assert "no more than rounding" in changes
@@ -139,7 +139,7 @@ def test_unrelated_models_are_not_silently_compared(models: Path, tmp_path: Path
     drawn = {k: rng.normal(size=v.shape).astype(v.dtype) * v.std() for k, v in weights.items()}
     save_file(drawn, other / "model.safetensors", metadata={"format": "pt"})
     assert "may be unrelated models" in run("diff", models / "base", other).stdout
-    merged = run("weights", "merge", models / "base", other, "-o", tmp_path / "merged")
+    merged = run("model", "merge", models / "base", other, "-o", tmp_path / "merged")
     assert "may be unrelated" in merged.stdout
     assert "unrelated" not in run("diff", models / "base", models / "moved").stdout
 
@@ -147,7 +147,7 @@ def test_unrelated_models_are_not_silently_compared(models: Path, tmp_path: Path
 def test_an_adapter_is_not_a_model(models: Path, tmp_path: Path) -> None:
     (tmp_path / "adapter_config.json").write_text("{}")
     save_file({"a": np.zeros(2)}, tmp_path / "adapter_model.safetensors")
-    refused = run("weights", "same", models / "base", tmp_path)
+    refused = run("same", models / "base", tmp_path)
     assert refused.returncode == 2
     assert "it is an adapter" in refused.stderr
 
@@ -155,5 +155,5 @@ def test_an_adapter_is_not_a_model(models: Path, tmp_path: Path) -> None:
 def test_random_weights_are_called_random(models: Path) -> None:
     small = "llama/d=8/layers=1/heads=2/ff=8/vocab=20/t=8"
     for command in ("diagnose", "trace", "paths"):
-        assert "random weights" in run(command, small).stdout.splitlines()[0]
-        assert "random weights" not in run(command, models / "base").stdout.splitlines()[0]
+        assert "random weights" in run("model", command, small).stdout.splitlines()[0]
+        assert "random weights" not in run("model", command, models / "base").stdout.splitlines()[0]

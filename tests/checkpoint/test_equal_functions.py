@@ -53,12 +53,12 @@ def test_what_was_set_aside_is_said_and_the_witness_holds(pair: Any, tmp_path: P
     }[pair.__name__]
     move(two, tmp_path / "moved", seed=1, report=False)
     witness = tmp_path / "witness.safetensors"
-    done = run("weights", "same", one, tmp_path / "moved", "--witness", witness)
+    done = run("same", one, tmp_path / "moved", "--witness", witness)
     assert (done.returncode, done.stdout.splitlines()[0]) == (0, "same function")
     assert f"{said}; apart from that, 19 blocks agree" in done.stdout.replace("\n", " ")
     assert check(one, tmp_path / "moved", witness).value
     assert not check(one, two, witness).value
-    found = json.loads(run("weights", "same", two, one, "--json").stdout)
+    found = json.loads(run("same", two, one, "--json").stdout)
     assert (found["verdict"], found["same"], found["rounding"]) == ("same function", True, None)
     other = said.replace("first", "second") if "first" in said else said.replace("second", "first")
     assert found["reduced"] == [other]
@@ -97,9 +97,9 @@ def test_the_headline_names_the_rounding(dtype: str, name: str, tmp_path: Path) 
     model = fresh(config("llama"), 2)
     one = save(model, tmp_path / "one", "float32")
     model.to(getattr(torch, dtype)).save_pretrained(tmp_path / "two")
-    done = run("weights", "same", one, tmp_path / "two")
+    done = run("same", one, tmp_path / "two")
     assert (done.returncode, done.stdout.splitlines()[0]) == (0, f"same up to {name} rounding")
-    found = json.loads(run("weights", "same", one, tmp_path / "two", "--json").stdout)
+    found = json.loads(run("same", one, tmp_path / "two", "--json").stdout)
     assert found["verdict"] == f"same up to {name} rounding"
     assert (found["same"], found["rounding"]) == (True, name)
     assert found["outputs"]["difference"] > 1e-4  # which is why it is not called the same function
@@ -108,11 +108,11 @@ def test_the_headline_names_the_rounding(dtype: str, name: str, tmp_path: Path) 
 def test_a_limit_is_printed_beside_every_ratio(tmp_path: Path) -> None:
     one = save(fresh(config("llama"), 3), tmp_path / "one", "float32")
     move(one, tmp_path / "two", seed=1, report=False)
-    found = json.loads(run("weights", "same", one, tmp_path / "two", "--json").stdout)
+    found = json.loads(run("same", one, tmp_path / "two", "--json").stdout)
     worst = found["worst"]
     assert worst["ratio"] <= worst["limit"]
     assert worst["worst"]["ratio"] <= worst["worst"]["limit"]
-    said = run("weights", "same", one, tmp_path / "two").stdout
+    said = run("same", one, tmp_path / "two").stdout
     heading = next(line for line in said.splitlines() if line.startswith("block "))
     assert heading.split()[:5] == ["block", "difference", "rounding", "ratio", "limit"]
     assert len(re.findall(r"\([\d.e+-]+ of [\d.e+-]+\)", said)) >= 1

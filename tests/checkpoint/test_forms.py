@@ -57,10 +57,10 @@ def test_a_change_before_the_padding_is_found(tmp_path: Path) -> None:
 def test_the_command_says_so(tmp_path: Path) -> None:
     one = save_tiny("llama-tied", tmp_path / "one")
     more = padded(one, tmp_path / "more", 3)
-    done = run("weights", "same", one, more)
+    done = run("same", one, more)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("same on the first 61 tokens\n")
-    said = json.loads(run("weights", "same", one, more, "--json").stdout)
+    said = json.loads(run("same", one, more, "--json").stdout)
     assert (said["verdict"], said["tokens"]) == ("same on common tokens", 61)
 
 
@@ -144,7 +144,7 @@ def test_quantised_weights_at_the_command_line(tmp_path: Path) -> None:
     config = json.loads((model / "config.json").read_text())
     config["quantization_config"] = {"quant_method": "bitsandbytes", "load_in_4bit": True}
     (model / "config.json").write_text(json.dumps(config))
-    done = run("weights", "info", model)
+    done = run("model", "info", model)
     assert done.returncode == 2
     assert "its weights are quantised" in done.stderr.replace("\n", " ")
     assert run("dim", model, "--method", "count").returncode == 0  # the config is enough for that

@@ -386,7 +386,7 @@ def test_names_are_given_as_the_user_gave_them(
         (["a.pth"], "pickle"),
         (["a.ckpt"], "pickle"),
         (["a.gguf"], "a.gguf -o DIR"),
-        (["a.gguf", "b.bin"], "GGUF files must be converted first: segre weights convert "),
+        (["a.gguf", "b.bin"], "GGUF files must be converted first: segre model convert "),
         (["a.safetensors", "b.safetensors"], "2 safetensors files but no model.safetensors.index"),
         (["._a.safetensors"], "it has no weights"),
     ],
@@ -397,9 +397,9 @@ def test_other_weights_are_never_read(tmp_path: Path, files: list[str], message:
         (tmp_path / name).write_bytes(b"cos\nsystem\n(S'touch ran'\ntR.")
     assert message in refused(tmp_path)
     if "a.gguf" in files:
-        assert "segre weights convert" in refused(tmp_path / "a.gguf")
+        assert "segre model convert" in refused(tmp_path / "a.gguf")
         (tmp_path / "config.json").unlink()
-        assert "segre weights convert" in refused(tmp_path)
+        assert "segre model convert" in refused(tmp_path)
 
 
 @pytest.mark.parametrize(

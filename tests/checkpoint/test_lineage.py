@@ -198,7 +198,7 @@ def test_several_models_have_a_tree(
     }
     for name, checkpoint in models.items():
         save(checkpoint, tmp_path / name)
-    done = run("weights", "lineage", *models, "--plot", "tree.png", cwd=tmp_path)
+    done = run("model", "lineage", *models, "--plot", "tree.png", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "origin 1: base, moved, noisy" in done.stdout
     assert (tmp_path / "tree.png").stat().st_size > 10_000
@@ -244,7 +244,7 @@ def test_bad_input_is_one_line(tmp_path: Path, bases: dict[str, Checkpoint]) -> 
         assert "\n" not in str(caught.value)
     with pytest.raises(SegreError, match="at least two"):
         segre.checkpoints.lineage(tmp_path / "base")
-    done = run("weights", "lineage", "base", "nan", cwd=tmp_path)
+    done = run("model", "lineage", "base", "nan", cwd=tmp_path)
     assert done.returncode == 2
     assert "tensor 'model.norm.weight' is nan at [0]" in done.stderr
     assert len(done.stderr.splitlines()) == 1

@@ -1,4 +1,4 @@
-"""The sentences of `segre weights lineage` follow from its numbers, for results of every kind."""
+"""The sentences of `segre model lineage` follow from its numbers, for results of every kind."""
 
 import re
 from dataclasses import replace

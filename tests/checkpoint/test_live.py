@@ -152,8 +152,8 @@ def test_questions_about_weights_take_a_model(tmp_path: Path) -> None:
     assert segre.checkpoints.shrink(model, tmp_path / "small").dropped >= 0
     segre.checkpoints.expand(tmp_path / "small", tmp_path / "again")
     assert same(model, tmp_path / "again").verdict == "same function"
-    assert segre.same_function(model, move(model, seed=2)).same
-    assert segre.same_function(model, tiny(seed=7)).verdict == "different"
+    assert segre.same(model, move(model, seed=2)).same
+    assert segre.same(model, tiny(seed=7)).verdict == "different"
     assert segre.collapse(model, inputs=2, length=4).status == "measured"
 
 

@@ -214,7 +214,7 @@ def test_killed_at_any_moment_it_leaves_nothing_or_everything(
     target = tmp_path / "out"
 
     def command(step: int) -> subprocess.CompletedProcess[str]:
-        line = ["weights", "canonical", model, "-o", target, "--quiet"]
+        line = ["model", "canonical", model, "-o", target, "--quiet"]
         code = [sys.executable, "-c", KILLED, str(step)]
         return subprocess.run([*code, *line], capture_output=True, text=True, check=False)
 

@@ -63,7 +63,7 @@ def test_json_has_all_and_writes_nothing_unless_asked(tmp_path: Path) -> None:
         (["softmax/d=3,3/a=1/t=2", "--only", "what,colour"], "'colour' is not known"),
         (["softmax/d=3,3/a=1/t=2", "--memory", "much"], "--memory"),
         (["truncated"], "truncated"),
-        (["missing.gguf"], "segre weights convert"),
+        (["missing.gguf"], "segre model convert"),
         (["nowhere"], "not a known name"),
     ],
 )

@@ -1,4 +1,4 @@
-"""`segre collapse` and `segre paths`: what users type, and one line for what is wrong."""
+"""`segre model collapse` and `paths`: what users type, and one line for what is wrong."""
 
 import json
 from pathlib import Path
@@ -22,11 +22,11 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_stack_past_the_floor(tmp_path: Path) -> None:
-    done = segre("collapse", STACK, "--certify", "--plot", tmp_path / "plot.png")
+    done = segre("model", "collapse", STACK, "--certify", "--plot", tmp_path / "plot.png")
     assert (done.returncode, done.stderr) == (0, "")
     assert "Collapses without skips" in done.stdout
     assert (tmp_path / "plot.png").stat().st_size > 10_000
-    found = json.loads(segre("collapse", STACK, "--certify", "--json").stdout)
+    found = json.loads(segre("model", "collapse", STACK, "--certify", "--json").stdout)
     ours, proved = found["log10"]["residual"][0], found["certified"]
     assert ours == pytest.approx(proved, rel=1e-9)
     assert not any(any(row) for row in exceeded(found))
@@ -42,39 +42,43 @@ def exceeded(found: dict[str, Any]) -> list[list[bool]]:
 
 
 def test_a_model_and_its_variants(model: Path, tmp_path: Path) -> None:
-    done = segre("collapse", model, "--inputs", 2, "--length", 9, "--plot", tmp_path / "plot.svg")
+    done = segre(
+        "model", "collapse", model, "--inputs", 2, "--length", 9, "--plot", tmp_path / "plot.svg"
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert "Skips prevent collapse" in done.stdout
     assert max(map(len, done.stdout.splitlines()[2:9])) <= 80
     found = json.loads(
-        segre("collapse", model, "--inputs", 2, "--length", 9, "--ranks", "--json").stdout
+        segre("model", "collapse", model, "--inputs", 2, "--length", 9, "--ranks", "--json").stdout
     )
     assert len(found["curves"]) == 8
     assert {"rank", "stable_rank", "cosine", "spectrum"} <= set(found["curves"][0])
-    chosen = segre("collapse", model, "--variants", "full,attention", "--length", 9, "--json")
+    chosen = segre(
+        "model", "collapse", model, "--variants", "full,attention", "--length", 9, "--json"
+    )
     assert [c["variant"] for c in json.loads(chosen.stdout)["curves"]] == ["full", "attention"]
 
 
 def test_paths(model: Path, tmp_path: Path) -> None:
-    done = segre("paths", model, "--sample", 2, "--plot", tmp_path / "paths.png")
+    done = segre("model", "paths", model, "--sample", 2, "--plot", tmp_path / "paths.png")
     assert (done.returncode, done.stderr) == (0, "")
     assert "125 paths" in done.stdout  # four heads or the skip, in three layers
-    found = json.loads(segre("paths", model, "--mlp", "--norm", "--json").stdout)
+    found = json.loads(segre("model", "paths", model, "--mlp", "--norm", "--json").stdout)
     assert found["identity"] < 1e-12
-    assert json.loads(segre("paths", STACK, "--json").stdout)["identity"] < 1e-12
-    shares = json.loads(segre("paths", "gpt2", "--shares", "--json").stdout)["shares"]
+    assert json.loads(segre("model", "paths", STACK, "--json").stdout)["identity"] < 1e-12
+    shares = json.loads(segre("model", "paths", "gpt2", "--shares", "--json").stdout)["shares"]
     assert round(shares[12], 4) == 0.3827
 
 
 def test_what_is_wrong_is_said_in_one_line(model: Path, tmp_path: Path) -> None:
     cases = [
-        ("collapse", tmp_path / "none"),
-        ("collapse", model, "--variants", "nothing"),
-        ("collapse", model, "--length", 1000),
-        ("paths", "lightning/d=3,3/a=1/t=2"),
-        ("collapse", "llama-3-8b"),
-        ("collapse", model, "--plot", tmp_path / "plot.xyz"),
-        ("paths", model, "--sample", 1, "--of-length", 7),
+        ("model", "collapse", tmp_path / "none"),
+        ("model", "collapse", model, "--variants", "nothing"),
+        ("model", "collapse", model, "--length", 1000),
+        ("model", "paths", "lightning/d=3,3/a=1/t=2"),
+        ("model", "collapse", "llama-3-8b"),
+        ("model", "collapse", model, "--plot", tmp_path / "plot.xyz"),
+        ("model", "paths", model, "--sample", 1, "--of-length", 7),
     ]
     for case in cases:
         done = segre(*case)

@@ -16,8 +16,8 @@ from support.terminal import SEGRE, environment, run
 SIGNALS = pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM], ids=lambda s: s.name)
 LONG = "softmax/d=40,40,40,40/a=2/t=3"
 DEEP = "softmax/d=" + ",".join(["24"] * 40) + "/a=8/heads=2/t=8"
-STUDY = f"collapse {DEEP} --certify --inputs 50 --plot plot.png"
-FORWARD = "collapse bert-base-uncased --inputs 400 --plot plot.png"
+STUDY = f"model collapse {DEEP} --certify --inputs 50 --plot plot.png"
+FORWARD = "model collapse bert-base-uncased --inputs 400 --plot plot.png"
 _PATIENCE = 600.0
 
 
@@ -76,7 +76,7 @@ def test_a_model_is_written_whole_or_not_at_all(
     """In the middle of writing it: the temporary directory is there, and then it is not."""
     model = minilm()
     given = [str(model)] * (2 if command in ("align", "merge") else 1)
-    line = f"weights {command} {' '.join(given)} -o out"
+    line = f"model {command} {' '.join(given)} -o out"
     said = interrupted(line, folder, sent, begun=lambda: any(folder.glob(".out.*")))
     assert said == "nothing was written"
     assert list(folder.iterdir()) == []
@@ -86,8 +86,8 @@ def test_what_was_written_before_is_named(folder: Path) -> None:
     """A witness is written, and then read again and checked, which takes its time."""
     model, file = minilm(), folder / "turn.safetensors"
     moved = folder.parent / "moved"
-    assert run("weights", "move", model, "-o", moved).returncode == 0
-    line = f"weights same {model} {moved} --witness {file.name}"
+    assert run("model", "move", model, "-o", moved).returncode == 0
+    line = f"same {model} {moved} --witness {file.name}"
     said = interrupted(line, folder, signal.SIGINT, begun=file.exists)
     assert said == f"written before that: {file.name}"
     assert list(folder.iterdir()) == [file]

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import segre
 from segre.analysis.part import Part
-from segre.cli import dimensions, output
+from segre.cli import designs, output
 from segre.finding import Documented, Finding, Findings, Result, Status
 from segre.json_data import strict_json
 from segre.report import views
@@ -51,8 +51,8 @@ def answers() -> Iterator[Any]:
         yield segre.explain(stack)
         yield segre.verify(segre.certify(stack))
         exact = Weights.random(stack, exact=True)
-        yield segre.same_function(exact, segre.sample(exact))
-        yield segre.same_function(Weights.random(stack), Weights.random(stack, 1))
+        yield segre.same(exact, segre.move(exact))
+        yield segre.same(Weights.random(stack), Weights.random(stack, 1))
         yield segre.analyze(stack, only=["what", "dimension", "paths"])
     for transformer in random_transformers(seed=12, count=4):
         yield segre.dimension(transformer, method="count")
@@ -184,7 +184,7 @@ def test_a_format_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = output.Format("Print the names of its data.", lambda said: " ".join(sorted(said)))
     monkeypatch.setitem(output.FORMATS, "keys", keys)
     app = typer.Typer()
-    for command in (dimensions.dim, dimensions.explain):
+    for command in (designs.dim, designs.explain):
         app.command()(output.with_output(command))
     done = CliRunner().invoke(app, ["dim", "softmax/d=2,2/a=1/t=2", "--keys"])
     assert done.output.split() == sorted(

@@ -1,4 +1,4 @@
-"""`segre run` and `segre cost` as processes: files in, files out, one line if it fails."""
+"""`segre model run` and `cost` as processes: files in, files out, one line if it fails."""
 
 import csv
 import io
@@ -72,7 +72,7 @@ def test_what_fails_is_one_line_and_writes_nothing(
     np.save(desk / "pickle.npy", np.array([{}]), allow_pickle=True)
     (desk / "y.npy").write_text("as it was")
     options = {"-w": "w.npz", "-i": "x.npy", "-o": "y.npy", **changed}
-    done = run("run", SPEC, *[word for pair in options.items() for word in pair], cwd=desk)
+    done = run("model", "run", SPEC, *[word for pair in options.items() for word in pair], cwd=desk)
     assert done.returncode == 2
     assert said in done.stderr
     assert len(done.stderr.splitlines()) == 1
@@ -90,7 +90,7 @@ def test_tokens_may_be_piped_in(desk: Path) -> None:
 
 def test_other_architectures_are_refused(desk: Path) -> None:
     for spec, said in (("gpt2", "only stacks"), (SPEC.replace("a=2", "a=3"), "only t may differ")):
-        done = run("run", spec, "-w", "w.npz", "-i", "x.npy", "-o", "y.npy", cwd=desk)
+        done = run("model", "run", spec, "-w", "w.npz", "-i", "x.npy", "-o", "y.npy", cwd=desk)
         assert (done.returncode, said in done.stderr) == (2, True)
 
 
@@ -106,6 +106,6 @@ def test_cost_in_every_format(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "cost.png").read_bytes().startswith(b"\x89PNG")
     for wrong in ("", "4x", "0", "-1", "4k,", "1e3", "99999999M"):
-        done = run("cost", SPEC, f"--t={wrong}" if wrong else "--t=,")
+        done = run("model", "cost", SPEC, f"--t={wrong}" if wrong else "--t=,")
         assert done.returncode == 2, wrong
         assert len(done.stderr.splitlines()) == 1

@@ -61,7 +61,7 @@ def test_a_terminal_that_knows_only_ascii(folder: Path) -> None:
 def test_no_home_to_write_to(folder: Path) -> None:
     """Nor do matplotlib's remarks on it reach the screen, or on characters that it cannot draw."""
     said = answered(
-        [SEGRE, "collapse", str(folder / MODEL), "--quiet", "--plot", "plot.png"],
+        [SEGRE, "model", "collapse", str(folder / MODEL), "--quiet", "--plot", "plot.png"],
         folder,
         HOME="/dev/null",
         MPLCONFIGDIR="",
@@ -74,6 +74,6 @@ def test_commands_to_copy_are_quoted(folder: Path) -> None:
     words = shlex.split(said.splitlines()[-1].partition("segre ")[2])
     assert words == ["verify", str(folder / "it's.json")]
     assert run(*words, cwd=folder).returncode == 0
-    made = answered([SEGRE, "demo", str(folder / "three models")], folder)
-    line = next(one for one in made.splitlines() if one.startswith("  segre weights same"))
+    made = answered([SEGRE, "model", "demo", str(folder / "three models")], folder)
+    line = next(one for one in made.splitlines() if one.startswith("  segre same"))
     assert run(*shlex.split(line)[1:], cwd=folder).returncode == 0

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import segre
 from segre.finding import OWN
 from support.terminal import run
 
@@ -142,11 +143,13 @@ def test_the_worked_table_as_text() -> None:
 
 
 def test_the_logits_see_the_shifts() -> None:
-    found = answer("dim", "llama-3-8b", "--output", "logits")
+    found = answer("dim", "llama-3-8b", "--head", "logits")
     pieces = dict(zip(PIECES, WORKED["llama-3-8b"][1:7], strict=True))
     assert found["redundancy"]["pieces"] == {**pieces, "shifts": 0}
     assert found["redundancy"]["total"] == 13_342_720 - 4_096
-    assert answer("dim", "llama-3-8b", "--output", "softmax") == answer("dim", "llama-3-8b")
+    assert answer("dim", "llama-3-8b", "--head", "softmax") == answer("dim", "llama-3-8b")
+    trunk = answer("dim", str(segre.architecture("llama-3-8b").trunk()))
+    assert answer("dim", "llama-3-8b", "--head", "hidden") == trunk
 
 
 # --- refusals ---------------------------------------------------------------------------------
@@ -168,12 +171,11 @@ def test_an_unknown_model_is_refused_with_a_guess(written: str, meant: str) -> N
     ("arguments", "said"),
     [
         (("dim", SMALL, "--method", "closed-form"), "no closed form"),
-        (("dim", SMALL, "--output", "logits"), "needs a model with a head"),
-        (("dim", "gpt2", "--output", "hidden"), "allowed: logits, softmax"),
+        (("dim", SMALL, "--head", "logits"), "needs a model with a head"),
         (("dim", "--compare", "gpt2", "softmax/d=4,4/a=2/t=3"), "supports only transformers"),
-        (("explain", "softmax/d=4,4/a=2/t=3", "--output", "logits"), "needs a model with a head"),
+        (("explain", "softmax/d=4,4/a=2/t=3", "--head", "logits"), "needs a model with a head"),
         (("explain", "llama-3-9b"), "closest names: llama-3-8b"),
-        (("explain", "gpt2", "--output", "words"), "allowed: logits, softmax"),
+        (("explain", "gpt2", "--head", "words"), "allowed: logits, softmax, hidden"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

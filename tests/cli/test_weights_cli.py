@@ -1,4 +1,4 @@
-"""`segre weights`: what users type, exit codes, one line for what is wrong."""
+"""`segre model`: what users type, exit codes, one line for what is wrong."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,8 @@ from support.zoo import save_tiny
 
 
 def segre(*arguments: object) -> Any:
-    return run("weights", *arguments, columns=80)
+    group = () if arguments[0] == "same" else ("model",)
+    return run(*group, *arguments, columns=80)
 
 
 @pytest.fixture(scope="module")

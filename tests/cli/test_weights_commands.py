@@ -21,7 +21,7 @@ def files(tmp_path: Path) -> Path:
 
 
 def test_move_and_same(files: Path) -> None:
-    moved = run("move", "one.json", "-o", "two.json", "--seed", "3", cwd=files)
+    moved = run("model", "move", "one.json", "-o", "two.json", "--seed", "3", cwd=files)
     assert moved.returncode == 0
     assert (files / "one.json").read_text() != (files / "two.json").read_text()
     same = run("same", "one.json", "two.json", cwd=files)
@@ -31,7 +31,7 @@ def test_move_and_same(files: Path) -> None:
     assert different.returncode == 1
     found = json.loads(different.stdout)
     assert (found["verdict"], found["proved"]) == ("different", True)
-    run("move", "one.npz", "-o", "two.npz", cwd=files)
+    run("model", "move", "one.npz", "-o", "two.npz", cwd=files)
     floats = run("same", "one.npz", "two.npz", cwd=files)
     assert floats.returncode == 0
     assert "same (not proved)" in floats.stdout
@@ -41,22 +41,22 @@ def test_move_and_same(files: Path) -> None:
 def test_point(files: Path) -> None:
     fold = {"V": [["1/2", 1], [1, 2]], "A": [[1, 0], [2, 0]], "a": 1}
     (files / "fold.json").write_text(json.dumps(fold))
-    result = run("point", "fold.json", cwd=files)
+    result = run("variety", "point", "fold.json", cwd=files)
     assert result.returncode == 0
     assert "singular: fold" in result.stdout
     assert "exact" in result.stdout
-    found = json.loads(run("point", "fold.json", "--json", cwd=files).stdout)
+    found = json.loads(run("variety", "point", "fold.json", "--json", cwd=files).stdout)
     assert found["boundary"] is True
     assert found["tangent"] < found["dimension"]
     np.savez(files / "smooth.npz", V=np.eye(2), K=np.eye(2), Q=np.array([[1.0, 2], [3, 4]]))
-    assert "smooth" in run("point", "smooth.npz", cwd=files).stdout
+    assert "smooth" in run("variety", "point", "smooth.npz", cwd=files).stdout
 
 
 def test_symmetries() -> None:
-    result = run("symmetries", "lightning/d=4,4/a=2/t=3")
+    result = run("explain", "lightning/d=4,4/a=2/t=3")
     assert result.returncode == 0
     assert "W_Q W_Q^T - W_K W_K^T (3 scalars)" in result.stdout
-    found = json.loads(run("symmetries", "lightning/d=4,4/a=2/t=3", "--json").stdout)
+    found = json.loads(run("explain", "lightning/d=4,4/a=2/t=3", "--json").stdout)
     assert found["redundancy"]["total"] == 5
     assert found["conserved"]["independent"] == 4
     [choice] = found["choices"]
@@ -67,7 +67,7 @@ def test_symmetries() -> None:
 @pytest.mark.parametrize("spec", ["lightning/d=4,4/a=2/t=3", "gpt2"])
 def test_explain_and_symmetries_are_one(spec: str) -> None:
     for rest in ((), ("--json",)):
-        assert run("explain", spec, *rest).stdout == run("symmetries", spec, *rest).stdout != ""
+        assert run("explain", spec, *rest).stdout == run("explain", spec, *rest).stdout != ""
 
 
 def test_recover(files: Path) -> None:
@@ -75,15 +75,17 @@ def test_recover(files: Path) -> None:
     V, A = rng.standard_normal((2, 3)), rng.standard_normal((3, 3))
     X = rng.standard_normal((20, 3, 3))
     np.savez(files / "data.npz", X=X, Y=V @ X @ (X.transpose(0, 2, 1) @ A @ X))
-    result = run("recover", "data.npz", "--spec", "lightning/d=3,2/a=3/t=3", "--json", cwd=files)
+    result = run(
+        "model", "recover", "data.npz", "--spec", "lightning/d=3,2/a=3/t=3", "--json", cwd=files
+    )
     assert result.returncode == 0
     found = json.loads(result.stdout)["heads"][0]
     product = np.multiply.outer(np.array(found["V"]), np.array(found["A"]))
     assert np.allclose(product, np.multiply.outer(V, A), rtol=1e-9)
-    text = run("recover", "data.npz", "--spec", "lightning/d=3,2/a=3/t=3", cwd=files)
+    text = run("model", "recover", "data.npz", "--spec", "lightning/d=3,2/a=3/t=3", cwd=files)
     assert "V =" in text.stdout
     np.savez(files / "few.npz", X=X[:2], Y=np.ones((2, 2, 3)))
-    few = run("recover", "few.npz", "--spec", "lightning/d=3,2/a=3/t=3", cwd=files)
+    few = run("model", "recover", "few.npz", "--spec", "lightning/d=3,2/a=3/t=3", cwd=files)
     assert few.returncode == 3
     assert few.stderr.count("\n") == 1
 
@@ -94,7 +96,7 @@ def test_plot_slice(kind: str, ending: str, files: Path) -> None:
     point = {"V": [["1/2", 1], [1, 2]], "A": [[1, 0], [3, 0]], "a": 1}
     (files / "P.json").write_text(json.dumps(point))
     more = ("--point", "P.json") if kind == "discriminant" else ()
-    result = run("plot", "slice", kind, "-o", f"picture.{ending}", *more, cwd=files)
+    result = run("variety", "slice", kind, "-o", f"picture.{ending}", *more, cwd=files)
     assert result.returncode == 0, result.stderr
     data = (files / f"picture.{ending}").read_bytes()
     start = {"png": b"\x89PNG", "svg": b"<?xml", "html": b"<!doctype"}[ending]
@@ -109,15 +111,15 @@ def test_plot_slice(kind: str, ending: str, files: Path) -> None:
         ("same", "one.json", "missing.json"),
         ("same", "one.json", "broken.json"),
         ("same", "one.json", "small.json"),
-        ("move", "one.json", "-o", "two.npz"),
-        ("move", "one.json", "-o", "no/such/two.json"),
-        ("point", "one.json"),
-        ("point", "broken.json"),
-        ("recover", "one.npz", "--spec", "lightning"),
-        ("recover", "broken.json", "--spec", "lightning"),
-        ("plot", "slice", "torus", "-o", "x.png"),
-        ("plot", "slice", "cone", "-o", "x.docx"),
-        ("symmetries", "softmax/d=4"),
+        ("model", "move", "one.json", "-o", "two.npz"),
+        ("model", "move", "one.json", "-o", "no/such/two.json"),
+        ("variety", "point", "one.json"),
+        ("variety", "point", "broken.json"),
+        ("model", "recover", "one.npz", "--spec", "lightning"),
+        ("model", "recover", "broken.json", "--spec", "lightning"),
+        ("variety", "slice", "torus", "-o", "x.png"),
+        ("variety", "slice", "cone", "-o", "x.docx"),
+        ("explain", "softmax/d=4"),
     ],
     ids=" ".join,
 )

@@ -38,10 +38,12 @@ def test_fused_streams(how: str) -> None:
 
 def test_fusion_slows_collapse_and_is_refused_where_it_has_no_meaning() -> None:
     spec = "bert/d=16/layers=6/heads=2/ff=16/vocab=50/t=16"
-    done = CliRunner().invoke(app, ["collapse", spec, "--variants", "attention", "--fuse", "max"])
+    done = CliRunner().invoke(
+        app, ["model", "collapse", spec, "--variants", "attention", "--fuse", "max"]
+    )
     assert "max: the streams of all layers, fused" in done.stdout
     done = CliRunner().invoke(
-        app, ["collapse", spec, "--variants", "attention", "--fuse", "max", "--json"]
+        app, ["model", "collapse", spec, "--variants", "attention", "--fuse", "max", "--json"]
     )
     (curve,) = json.loads(done.stdout)["curves"]
     assert np.mean(curve["fused"]) > 10 * 10 ** curve["log10"][-1]

@@ -258,7 +258,10 @@ def test_a_model_is_run_without_torch_and_transformers(tmp_path: Path) -> None:
         "import sys; sys.modules['torch'] = sys.modules['transformers'] = None;"
         "from segre.cli import main; sys.argv = ['segre', *sys.argv[1:]]; main()"
     )
-    for arguments in (("collapse", folder, "--length", "6"), ("paths", folder, "--length", "6")):
+    for arguments in (
+        ("model", "collapse", folder, "--length", "6"),
+        ("model", "paths", folder, "--length", "6"),
+    ):
         done = subprocess.run(
             [sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True
         )

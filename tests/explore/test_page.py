@@ -431,7 +431,7 @@ def test_a_static_page_says_what_it_does_not_know(browser: Browser, file: Path) 
             "theorems.html#theorem-c"
         )
         assert "segre certify transformer/d=4096" in text(page, "certify-command")
-        assert "Run: segre collapse transformer/" in text(page, "curve-said")
+        assert "Run: segre model collapse transformer/" in text(page, "curve-said")
         assert "for exact ranks and collapse curves, run segre explore" in page.js(
             "document.body.innerText"
         )

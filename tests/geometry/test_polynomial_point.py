@@ -245,12 +245,12 @@ def test_bad_files_are_one_line(name: str, tmp_path: Path) -> None:
 
 def test_the_command(tmp_path: Path) -> None:
     (tmp_path / "filters.json").write_text(json.dumps(FILTERS))
-    document = json.loads(run("point", "filters.json", "--json", cwd=tmp_path).stdout)
+    document = json.loads(run("variety", "point", "filters.json", "--json", cwd=tmp_path).stdout)
     assert document["kind"] == "singular"
     assert document["branches"] == [[["0", "1/2"], ["1", "0"]], [["1/2", "0"], ["0", "1"]]]
-    assert "2  choices up to scale" in run("point", "filters.json", cwd=tmp_path).stdout
+    assert "2  choices up to scale" in run("variety", "point", "filters.json", cwd=tmp_path).stdout
     (tmp_path / "bad.json").write_text(json.dumps(BAD["not supported"]))
     for arguments in (["bad.json"], ["filters.json", "--a", "1"]):
-        done = run("point", *arguments, cwd=tmp_path)
+        done = run("variety", "point", *arguments, cwd=tmp_path)
         assert done.returncode == 2
         assert len(done.stderr.splitlines()) == 1

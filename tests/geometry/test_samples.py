@@ -161,13 +161,21 @@ def test_too_large_without_a_theorem() -> None:
 
 
 def test_the_command(tmp_path: Path) -> None:
-    done = run("samples", "lightning/d=3,3/a=1/t=3", "--plot", "ranks.svg", "--json", cwd=tmp_path)
+    done = run(
+        "variety",
+        "samples",
+        "lightning/d=3,3/a=1/t=3",
+        "--plot",
+        "ranks.svg",
+        "--json",
+        cwd=tmp_path,
+    )
     document = json.loads(done.stdout)
     assert document["samples"] == 4
     assert document["ranks"] == [5, 8, 11, 13]
     assert document["plot"] == "ranks.svg"
     assert (tmp_path / "ranks.svg").stat().st_size > 1000
-    table = run("samples", "lightning/d=3,3/a=1/t=3", "--csv").stdout.splitlines()
+    table = run("variety", "samples", "lightning/d=3,3/a=1/t=3", "--csv").stdout.splitlines()
     assert table[0] == "inputs,rank,new,outputs"
     assert table[-1] == "4,13,2,36"
 
@@ -175,11 +183,11 @@ def test_the_command(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["samples", "gpt2"],
-        ["samples", "nothing/d=3"],
-        ["samples", "poly/3-2/degree=0"],
-        ["samples", "poly/3-2-1/degree=2", "--plot", "ranks.txt"],
-        ["samples", "softmax/d=4096,4096/a=128/t=2048", "--plot", "ranks.png"],
+        ["variety", "samples", "gpt2"],
+        ["variety", "samples", "nothing/d=3"],
+        ["variety", "samples", "poly/3-2/degree=0"],
+        ["variety", "samples", "poly/3-2-1/degree=2", "--plot", "ranks.txt"],
+        ["variety", "samples", "softmax/d=4096,4096/a=128/t=2048", "--plot", "ranks.png"],
     ],
 )
 def test_bad_input_is_one_line(arguments: list[str], tmp_path: Path) -> None:

@@ -185,7 +185,7 @@ def test_interventions_do_what_they_say(tmp_path: Path) -> None:
 )
 def test_bad_input_is_one_line(more: tuple[str, ...], said: str, tmp_path: Path) -> None:
     folder = save_tiny("llama", tmp_path / "model")
-    run = CliRunner().invoke(app, ["diagnose", str(folder), *more])
+    run = CliRunner().invoke(app, ["model", "diagnose", str(folder), *more])
     assert isinstance(run.exception, SegreError)
     assert said in str(run.exception)
 
@@ -207,7 +207,17 @@ def test_text_and_json_and_cards(tmp_path: Path) -> None:
     save_tokenizer(folder, [f"w{n}" for n in range(59)])
     text = tmp_path / "text.txt"
     text.write_text(" ".join(f"w{n % 59}" for n in range(40)))
-    line = ["diagnose", str(folder), "--text", str(text), "--length", "12", "--set", "1:0:3=99999"]
+    line = [
+        "model",
+        "diagnose",
+        str(folder),
+        "--text",
+        str(text),
+        "--length",
+        "12",
+        "--set",
+        "1:0:3=99999",
+    ]
     done = CliRunner().invoke(app, [*line, "--json"])
     document = json.loads(done.stdout)
     assert {one["key"] for one in document["measures"]} == {one.key for one in measures()}

@@ -19,10 +19,10 @@ def test_the_switch_changes_the_map(tmp_path: Path) -> None:
     model = str(save_tiny("llama", tmp_path / "model"))
     page, other = tmp_path / "d.html", tmp_path / "t.html"
     done = CliRunner().invoke(
-        app, ["diagnose", model, "--length", "12", "--ablate", "1.1", "-o", str(page)]
+        app, ["model", "diagnose", model, "--length", "12", "--ablate", "1.1", "-o", str(page)]
     )
     assert f"page: {page}" in done.stdout
-    CliRunner().invoke(app, ["trace", model, "--length", "12", "-o", str(other)])
+    CliRunner().invoke(app, ["model", "trace", model, "--length", "12", "-o", str(other)])
     with running() as browser:
         with opened(browser, page) as seen:
             shown = "document.querySelector('#figure-heads .plot').data.map((one) => one.visible)"
@@ -49,7 +49,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     model = str(save_tiny("llama", folder / "model"))
     size = ["--length", "12"]
     lines = {
-        "diagnose": ["diagnose", model, *size],
+        "diagnose": ["model", "diagnose", model, *size],
         "analyze": ["analyze", model, "--only", "findings,heads", *size],
         "against": ["analyze", model, "--against", model, "--only", "findings,heads", *size],
     }

@@ -141,14 +141,14 @@ def test_a_distractor_that_is_attended_but_not_read() -> None:
 )
 def test_bad_input_is_one_line(more: tuple[str, ...], said: str, tmp_path: Path) -> None:
     folder = save_tiny("gpt2", tmp_path / "model")
-    run = CliRunner().invoke(app, ["trace", str(folder), *more])
+    run = CliRunner().invoke(app, ["model", "trace", str(folder), *more])
     assert isinstance(run.exception, SegreError)
     assert any(one in str(run.exception) for one in said.split("|"))
 
 
 def test_every_format(tmp_path: Path) -> None:
     folder = save_tiny("llama", tmp_path / "model")
-    line = ["trace", str(folder), "--length", "8"]
+    line = ["model", "trace", str(folder), "--length", "8"]
     operator = tmp_path / "T.npy"
     done = CliRunner().invoke(app, [*line, "--dense", str(operator), "--json"])
     document = json.loads(done.stdout)

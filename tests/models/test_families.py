@@ -391,11 +391,11 @@ def test_mistyped_names_are_guessed(given: str, meant: str) -> None:
     near = line.partition("closest names: ")[2].partition(")")[0].split(", ")
     assert meant in near
     assert len(near) == 3
-    assert "segre models" in line
+    assert "segre model list" in line
 
 
 def test_unknown_names_say_where_all_are_listed() -> None:
-    assert "segre models lists all names" in refusal("zzz")
+    assert "segre model list has all names" in refusal("zzz")
 
 
 def test_names_ignore_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -114,7 +114,7 @@ def test_what_is_not_there_is_said_with_what_to_download(name: str, cached: Cach
 
 def test_the_command_line_says_it_in_one_line(cached: Cached) -> None:
     cached()
-    ended = run("weights", "info", "meta-llama/Llama-3.1-8B")
+    ended = run("model", "info", "meta-llama/Llama-3.1-8B")
     assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
     assert "hf download meta-llama/Llama-3.1-8B" in ended.stderr
 

@@ -196,13 +196,13 @@ def test_the_size_is_limited() -> None:
 def test_the_command(tmp_path: Path) -> None:
     file = tmp_path / "run.json"
     file.write_text(json.dumps(document()))
-    said = run("certify-optimum", str(file))
+    said = run("model", "optimum", str(file))
     assert said.returncode == 0, said.stderr
     assert "proved for any number of heads: at least" in said.stdout
-    found = json.loads(run("certify-optimum", str(file), "--json").stdout)
+    found = json.loads(run("model", "optimum", str(file), "--json").stdout)
     exact = {name: Fraction(value) for name, value in found["exact"].items()}
     assert found["lower bound"] <= exact["lower bound"] <= exact["objective"] <= found["objective"]
     file.write_text("nothing")
-    said = run("certify-optimum", str(file))
+    said = run("model", "optimum", str(file))
     assert (said.returncode, said.stdout) == (2, "")
     assert len(said.stderr.splitlines()) == 1

@@ -277,7 +277,7 @@ def test_frames_are_of_pandas(answers: dict[str, Any]) -> None:
 def test_weights_and_the_ways_between_them_print_in_a_line_or_two() -> None:
     weights = segre.Weights.random("softmax/d=3,3,3/a=2/t=2", exact=True)
     assert str(weights) == "softmax/d=3,3,3/a=2/t=2: 42 fractions"
-    moved = segre.sample(weights)
+    moved = segre.move(weights)
     assert (
         str(segre.connect(weights, moved)) == "the same function; connected to within 0, relative"
     )

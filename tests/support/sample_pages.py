@@ -235,7 +235,7 @@ def sections() -> tuple[Section, ...]:
             lead="They do not, as long as there are skip connections: 0.83 of the distance is left "
             "after 12 layers.",
             how="One forward pass in float32 on 64 tokens.",
-            command="segre collapse gpt2 --layers 12 --input text.txt --seed 0",
+            command="segre model collapse gpt2 --layers 12 --input text.txt --seed 0",
             seconds=75.2,
             blocks=(lines(), Prose(("What a paragraph says.", "And another one, longer."))),
         ),
@@ -300,7 +300,7 @@ def sections() -> tuple[Section, ...]:
             status="not run",
             lead="",
             reason="There are no weights: an architecture was given, not a checkpoint.",
-            command="segre weights classify DIRECTORY",
+            command="segre model classify DIRECTORY",
         ),
     )
 

@@ -200,7 +200,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def command(desk: Path, more: str, grid: str = "2x2") -> Any:
-    return run("ci", "--grid", grid, *f"--s 2 --t 2 --d 2 {more}".split(), cwd=desk)
+    return run("variety", "ci", "--grid", grid, *f"--s 2 --t 2 --d 2 {more}".split(), cwd=desk)
 
 
 @pytest.mark.parametrize("name", ["good.csv", "good.json"])

@@ -61,7 +61,7 @@ def _on_random_tokens(
         lead=first,
         how=f"Random normal weights of variance 1/width and {many} of random "
         f"tokens (seed {bench.seed}); {how}.",
-        command=f"segre collapse {shlex.quote(str(bench.target.spec))}{options}",
+        command=f"segre model collapse {shlex.quote(str(bench.target.spec))}{options}",
         data={"kind": "stack", **document},
         notes=tuple(rest),
         takeaways={"depth": _with_depth(document)},
@@ -123,7 +123,7 @@ def _of_model(bench: Workbench) -> Answer:
         status=status,
         lead=lead,
         how=f"{said}{basis}",
-        command=f"segre collapse {name}{options}",
+        command=f"segre model collapse {name}{options}",
         data={
             "kind": "model",
             "run": name,

@@ -1,6 +1,6 @@
 """Which paths carry the output? Numbers of paths by length, and with weights their sums.
 
-The paths are those of the model as it is, as in `segre paths` unless that is told otherwise.
+The paths are those of the model as it is, as in `segre model paths` unless that is told otherwise.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _counted(bench: Workbench, reason: str = "") -> Answer:
         lead=lead if total > 1 else "One path goes through its layers: a head in each, no skips.",
         how="A path takes one head of a layer, or its skip. There are C(L, k) H^k paths of "
         "length k.",
-        command=f"segre paths {bench.target.argument} --shares",
+        command=f"segre model paths {bench.target.argument} --shares",
         data={"kind": "shares", "counts": [str(count) for count in counts], "shares": shares},
         notes=(f"What paths contribute is not shown: {reason}.",) if reason else (),
         takeaways={
@@ -80,7 +80,7 @@ def _summed(bench: Workbench) -> Answer:
         "linear maps that they were. The sum over all paths is computed without listing them; it "
         f"equals the output up to a relative error of {error:.1e}. The share of a term is "
         "`<term, output> / |output|^2`; with the biases, shares add up to one.",
-        command=f"segre paths {bench.target.argument}{options}",
+        command=f"segre model paths {bench.target.argument}{options}",
         data={
             "kind": "sums",
             "variant": str(RECORDED_VARIANT),

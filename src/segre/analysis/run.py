@@ -31,9 +31,9 @@ from segre.shown import Tabular
 from segre.values import quote
 
 _ASKS_FOR = {
-    "findings": "segre diagnose DIR",
-    "heads": "segre weights info DIR",
-    "weights": "segre weights info DIR",
+    "findings": "segre model diagnose DIR",
+    "heads": "segre model info DIR",
+    "weights": "segre model info DIR",
 }
 QUESTIONS: dict[str, tuple[str, Callable[[Workbench], Answer]]] = {
     "findings": ("What stands out", what_stands_out),

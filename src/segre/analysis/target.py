@@ -43,7 +43,7 @@ class Target:
         if named and Path(text).suffix == ".gguf":
             raise SpecError(
                 f"target {quote(text)}: a GGUF file; make a model directory of it first: "
-                f"segre weights convert {shlex.quote(text)} -o model"
+                f"segre model convert {shlex.quote(text)} -o model"
             )
         spec = architecture(source)
         if not trained(source):

@@ -77,7 +77,7 @@ class Workbench:
 
     @cached_property
     def diagnosis(self) -> Diagnosis:
-        """What stands out in one forward pass on the first tokens, as `segre diagnose` finds it."""
+        """What stands out in a pass on the first tokens, as `segre model diagnose` finds it."""
         source = self.require_weights()
         given = self.tokens(self.loaded, 1, self.length)
         model, ids = subject(source, self.seed), given.batches[0][0]

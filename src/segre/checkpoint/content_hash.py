@@ -119,7 +119,7 @@ class ContentHash(Unbounded, Tabular):
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             reason = f"no key {error}" if isinstance(error, KeyError) else error
             raise CheckpointError(
-                f"this is not a file written by segre weights hash --json: {reason}"
+                f"this is not a file written by segre model hash --json: {reason}"
             ) from None
 
     def compare(self, other: ContentHash) -> Agreement:

@@ -56,5 +56,5 @@ def content_hash(
 
 
 def read_hash(path: str | Path) -> ContentHash:
-    """Read a file written by `segre weights hash --json`."""
+    """Read a file written by `segre model hash --json`."""
     return ContentHash.read(read_json(Path(path), LONGEST))

@@ -106,7 +106,7 @@ def without_config(names: list[str]) -> str:
 
 def _convert(file: Path) -> str:
     return (
-        f"GGUF files must be converted first: segre weights convert {shlex.quote(str(file))} -o DIR"
+        f"GGUF files must be converted first: segre model convert {shlex.quote(str(file))} -o DIR"
     )
 
 

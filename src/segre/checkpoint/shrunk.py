@@ -197,7 +197,7 @@ def _opened(store: Store) -> Expanded:
     config = store.config
     if config.get("model_type") != KIND or config.get("version") != VERSION:
         raise CheckpointError(
-            f"checkpoint {store.name!r} was not written by segre weights shrink, so it cannot be "
+            f"checkpoint {store.name!r} was not written by segre model shrink, so it cannot be "
             "expanded"
         )
     try:

@@ -1,144 +1,98 @@
-"""Commands about checkpoints: weights info, canonical, move, same, align, shrink, ..."""
+"""Commands that rewrite checkpoints or ask for their origin: model canonical, merge, ..."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
-import typer
-
-from segre.cli.merging import COMMANDS as MERGING
-from segre.cli.options import Seed
-from segre.cli.origins import COMMANDS as ORIGINS
 from segre.cli.output import Out
 from segre.cli.pages import draw, require_writable
-from segre.cli.weight_options import (
-    By,
-    Directory,
-    First,
-    Length,
-    Report,
-    Rounds,
-    Second,
-    Target,
-    Text,
-    Untie,
+from segre.cli.tree import LOOK, ORIGINS, REWRITE, model
+from segre.files import shown
+
+
+def _agrees(written: Any) -> int:
+    return 0 if written.agrees else 3
+
+
+@model.answers(
+    """segre model info model
+    segre model info model --plot heads.png --json > info.json""",
+    section=LOOK,
 )
-from segre.files import extension, place, shown
-
-
-def info(
-    directory: Directory,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also draw a plot: .png, .svg or .pdf.")
-    ] = None,
-    out: Out = Out(),
-) -> None:
+def info(checkpoint: Path, plot: Path | None = None, out: Out = Out()) -> None:
     """What a checkpoint contains, how much of it is redundant, and statistics of its weights."""
     from segre.checkpoint.commands import info as describe
 
     require_writable(plot=plot)
     with out.progress() as progress:
-        found = describe(directory, progress)
+        found = describe(checkpoint, progress)
     draw(found, plot)
     out.emit(found, lines=() if plot is None else [f"plot: {plot}"])
 
 
+@model.answers(
+    """segre model canonical model -o model-canonical --report
+    segre model canonical small.json -o normal.json""",
+    note="Exit code 3: outputs differ by more than rounding can explain.",
+    section=REWRITE,
+)
 def canonical(
-    directory: Directory,
-    output: Target,
-    report: Report = False,
-    seed: Seed = 0,
-    out: Out = Out(),
+    weights: Path, new_weights: Path, report: bool = False, seed: int = 0, out: Out = Out()
 ) -> None:
     """Write the normal form, which is the same up to rounding for all copies of one function."""
-    from segre.checkpoint.commands import canonical as write
+    from segre.checkpoint.any_size import canonical as write
 
     with out.progress() as progress:
-        written = write(directory, output, report=report, seed=seed, progress=progress)
-    out.emit(written, code=0 if written.agrees else 3)
+        written = write(weights, target=new_weights, report=report, seed=seed, progress=progress)
+    _emit(written, "the normal form", new_weights, seed, out)
 
 
+@model.answers(
+    """segre model move model -o other --seed 1
+    segre model move one.json -o two.json && segre same one.json two.json""",
+    section=REWRITE,
+)
 def move(
-    directory: Directory,
-    output: Target,
-    report: Report = False,
-    seed: Seed = 0,
-    out: Out = Out(),
+    weights: Path, new_weights: Path, report: bool = False, seed: int = 0, out: Out = Out()
 ) -> None:
     """Write different weights with the same function, using random symmetries of every kind."""
-    from segre.checkpoint.commands import move as write
+    from segre.checkpoint.any_size import move as write
 
     with out.progress() as progress:
-        written = write(directory, output, report=report, seed=seed, progress=progress)
-    out.emit(written, code=0 if written.agrees else 3)
+        written = write(weights, seed, target=new_weights, report=report, progress=progress)
+    _emit(written, "different weights", new_weights, seed, out)
 
 
-def same(
-    one: First,
-    two: Second,
-    witness: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write the group element that maps the second checkpoint to the first.",
-        ),
-    ] = None,
-    seed: Seed = 0,
-    out: Out = Out(),
-) -> None:
-    """Decide from the weights, block by block, whether two checkpoints are the same function."""
-    from segre.checkpoint.commands import check as verify
-    from segre.checkpoint.commands import same as compare
-    from segre.errors import CheckpointError
+def _emit(written: Any, what: str, output: Path, seed: int, out: Out) -> None:
+    """The answer about a checkpoint that was written, or about a small network."""
+    from segre.checkpoint.commands import Written
 
-    if witness is not None and extension(witness, (".safetensors",)) and place(witness) is None:
-        raise CheckpointError(f"--witness {str(witness)!r}: name a file, since it is read back")
-    with out.progress() as progress:
-        found = compare(one, two, seed=seed, progress=progress)
-        written = witness is not None and found.witness is not None and found.same
-        if written:
-            assert witness is not None
-            assert found.witness is not None
-            found.witness.write(witness)
-            if not verify(one, two, witness, progress=progress).value:
-                raise CheckpointError(
-                    f"witness {str(witness)!r} fails its check when it is read back"
-                )
+    if isinstance(written, Written):
+        out.emit(written, code=_agrees(written))
+        return
     out.emit(
-        found,
-        data={"witness": shown(witness) if written and witness is not None else None},
-        lines=[f"witness: {witness} (read back and checked)"] if written else (),
-        code=0 if found.same else {"different": 1}.get(found.verdict, 3),
+        data={"file": shown(output), "spec": str(written.spec), "seed": seed},
+        lines=[f"{output}: {what} of {written.spec} with the same function"],
     )
 
 
-def check(
-    one: First,
-    two: Second,
-    witness: Annotated[
-        Path, typer.Argument(metavar="WITNESS", help="A file written by `same --witness`.")
-    ],
-    out: Out = Out(),
-) -> None:
-    """Check that a witness maps the second checkpoint to the first; nothing is searched for."""
-    from segre.checkpoint.commands import check as verify
-
-    with out.progress() as progress:
-        found = verify(one, two, witness, progress=progress)
-    out.emit(found, code=0 if found.value else 1)
-
-
+@model.answers(
+    "segre model align base fine-tuned -o fine-tuned-aligned\n"
+    "segre model align one two -o aligned --by activations --text words.txt",
+    note="Then merge with any tool, or with `segre model merge`.",
+    section=REWRITE,
+)
 def align(
-    one: First,
-    two: Second,
-    output: Target,
-    by: By = "weights",
-    text: Text = None,
-    length: Length = None,
-    rounds: Rounds = 1,
-    untie: Untie = False,
-    seed: Seed = 0,
+    one: Path,
+    two: Path,
+    folder: Path,
+    by: str = "weights",
+    text: Path | None = None,
+    length: int | None = None,
+    rounds: int = 1,
+    untie: bool = False,
+    seed: int = 0,
     out: Out = Out(),
 ) -> None:
     """Write the second checkpoint, moved towards the first by symmetries.
@@ -147,134 +101,176 @@ def align(
     """
     from segre.checkpoint.commands import align as write
 
-    with out.progress() as progress:
-        written = write(
-            *(one, two, output),
-            by=by,
-            text=text,
-            length=length,
-            rounds=rounds,
-            untie=untie,
-            seed=seed,
-            progress=progress,
-        )
-    out.emit(written, code=0 if written.agrees else 3)
+    how: dict[str, Any] = {
+        "by": by,
+        "text": text,
+        "length": length,
+        "rounds": rounds,
+        "untie": untie,
+    }
+    out.answer(write, one, two, folder, **how, seed=seed, code=_agrees)
 
 
-def shrink(
-    directory: Directory,
-    output: Target,
+@model.answers(
+    """segre model merge one two -o merged
+    segre model merge one two -o merged --weight 0.3
+    segre model merge one two -o merged --by activations --text words.txt
+    segre model merge chat code -o both --task-vector base""",
+    section=REWRITE,
+)
+def merge(
+    one: Path,
+    two: Path,
+    folder: Path,
+    weight: float | None = None,
+    task_vector: Path | None = None,
+    by: str = "weights",
+    text: Path | None = None,
+    length: int | None = None,
+    rounds: int = 1,
+    untie: bool = False,
+    seed: int = 0,
     out: Out = Out(),
 ) -> None:
+    """Align the second checkpoint to the first, then merge both: (1 - W) A + W B'.
+
+    With --task-vector BASE, both are aligned to BASE, and A' + W (B' - BASE) is written. The result
+    has the dtypes, config and tokenizer of the first checkpoint. --by none merges without aligning.
+    """
+    from segre.checkpoint.merge import merge as write
+
+    how: dict[str, Any] = {
+        "by": by,
+        "text": text,
+        "length": length,
+        "rounds": rounds,
+        "untie": untie,
+    }
+    out.answer(write, one, two, folder, weight=weight, task_vector=task_vector, **how, seed=seed)
+
+
+@model.answers(
+    """segre model barrier one two --text words.txt
+    segre model barrier one two two-aligned --text words.txt --plot line.png""",
+    section=REWRITE,
+)
+def barrier(
+    one: Path,
+    others: list[Path],
+    losses: Path,
+    length: int | None = None,
+    points: int = 11,
+    plot: Path | None = None,
+    out: Out = Out(),
+) -> None:
+    """The loss along the straight line from one checkpoint to each of the others.
+
+    The loss is the mean cross-entropy of the next token. The barrier is the largest amount by which
+    it exceeds the straight line between its values at the ends.
+    """
+    from segre.checkpoint.barrier import barrier as measure
+
+    require_writable(plot=plot)
+    with out.progress() as progress:
+        found = measure(one, *others, text=losses, length=length, points=points, progress=progress)
+    draw(found, plot)
+    out.emit(found, lines=() if plot is None else [f"plot: {plot}"])
+
+
+@model.answers(
+    "segre model shrink model -o small && segre model expand small -o again", section=REWRITE
+)
+def shrink(checkpoint: Path, folder: Path, out: Out = Out()) -> None:
     """Store the normal form without the entries that follow from the others."""
     from segre.checkpoint.commands import shrink as write
 
-    with out.progress() as progress:
-        done = write(directory, output, progress)
-    out.emit(done)
+    out.answer(write, checkpoint, folder)
 
 
-def expand(
-    directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="A directory written by `shrink`.")
-    ],
-    output: Target,
-    out: Out = Out(),
-) -> None:
+@model.answers("segre model expand small -o model", section=REWRITE)
+def expand(shrunk: Path, folder: Path, out: Out = Out()) -> None:
     """Rebuild the normal form, up to rounding, from a directory written by `shrink`."""
     from segre.checkpoint.commands import expand as write
 
     with out.progress() as progress:
-        write(directory, output, progress)
-    said = f"{output}: the normal form, an ordinary model directory"
-    out.emit(data={"directory": shown(output)}, lines=[said])
+        write(shrunk, folder, progress)
+    said = f"{folder}: the normal form, an ordinary model directory"
+    out.emit(data={"directory": shown(folder)}, lines=[said])
 
 
-def convert(
-    file: Annotated[Path, typer.Argument(metavar="FILE.gguf", help="A GGUF file.")],
-    output: Target,
-    out: Out = Out(),
-) -> None:
+@model.answers("segre model convert model.gguf -o model", section=REWRITE)
+def convert(gguf: Path, folder: Path, out: Out = Out()) -> None:
     """Write a GGUF file as an ordinary model directory (float32, safetensors)."""
     from segre.checkpoint.commands import convert as write
 
     with out.waiting("converting"):
-        write(file, output)
-    out.emit(data={"directory": shown(output)}, lines=[f"{output}: an ordinary model directory"])
+        write(gguf, folder)
+    out.emit(data={"directory": shown(folder)}, lines=[f"{folder}: an ordinary model directory"])
 
 
-COMMANDS = (
-    (
-        "info",
-        info,
-        """Examples:
-    segre weights info model
-    segre weights info model --plot heads.png --json > info.json""",
-    ),
-    (
-        "canonical",
-        canonical,
-        """Example:
-    segre weights canonical model -o model-canonical --report
-
-Exit code 3: outputs differ by more than rounding can explain.""",
-    ),
-    (
-        "move",
-        move,
-        """Example:
-    segre weights move model -o other --seed 1""",
-    ),
-    (
-        "same",
-        same,
-        """Examples:
-    segre weights same one two
-    segre weights same one two --witness turn.safetensors --json
-
-Exit code 0: identical, same function, same up to rounding to a half type or less (the verdict
-names it), or same on common tokens; 1: different; 3: undecided.""",
-    ),
-    (
-        "check",
-        check,
-        """Example:
-    segre weights check one two turn.safetensors
-
-Exit code 0: the witness holds; 1: it does not.""",
-    ),
-    (
-        "align",
-        align,
-        """Examples:
-    segre weights align base fine-tuned -o fine-tuned-aligned
-    segre weights align one two -o aligned --by activations --text words.txt
-
-Then merge with any tool, or with `segre weights merge`.""",
-    ),
-    (
-        "shrink",
-        shrink,
-        """Example:
-    segre weights shrink model -o small && segre weights expand small -o again""",
-    ),
-    (
-        "expand",
-        expand,
-        """Example:
-    segre weights expand small -o model""",
-    ),
-    (
-        "convert",
-        convert,
-        """Example:
-    segre weights convert model.gguf -o model""",
-    ),
+@model.answers(
+    """segre model lineage base other
+    segre model lineage base one two three --plot tree.png --json""",
+    note="Exit code for two checkpoints: 0 a common origin; 1 no evidence of one; 3 undecided.",
+    section=ORIGINS,
 )
-GROUPS = (
-    (
-        "weights",
-        "Checkpoints: normal form, same function or not, alignment, merging, lineage.",
-        (*COMMANDS, *MERGING, *ORIGINS),
-    ),
+def lineage(checkpoints: list[Path], plot: Path | None = None, out: Out = Out()) -> None:
+    """Do checkpoints have a common origin, and what was done to them? All pairs, and a tree."""
+    from segre.checkpoint.origins import lineage as related
+
+    def code(found: Any) -> int:
+        alone = len(found.pairs) == 1
+        return {True: 0, False: 1, None: 3}[found.pairs[0].related] if alone else 0
+
+    out.answer(related, *checkpoints, plot=plot, data={"plot": None}, code=code)
+
+
+@model.answers(
+    """segre model hash model
+    segre model hash one two three
+    segre model hash model --json > model.json
+    segre model hash other --compare model.json""",
+    note="The function hash misses very small changes: docs/lineage.md says which, with measured "
+    "figures.\nExit code 1 with --compare: different.",
+    name="hash",
+    section=ORIGINS,
 )
+def content_hash(
+    checkpoints: list[Path], exact: bool = False, known: Path | None = None, out: Out = Out()
+) -> None:
+    """A hash of the contents of each checkpoint, the same for all copies of one function."""
+    from segre.checkpoint.content_hash import Hashes
+    from segre.checkpoint.origins import content_hash as computed
+    from segre.checkpoint.origins import read_hash
+
+    other = None if known is None else read_hash(known)
+    with out.progress() as progress:
+        every = tuple(computed(model, exact=exact, progress=progress) for model in checkpoints)
+    found = every[0] if len(every) == 1 else Hashes(every)
+    if other is None:
+        out.emit(found)
+        return
+    agreed = [one.compare(other) for one in every]
+    documents = [{"verdict": x.verdict, "reason": x.reason} for x in agreed]
+    names = [f"{one.name}, " if len(every) > 1 else "" for one in every]
+    out.emit(
+        found,
+        data={"compared": documents[0] if len(every) == 1 else documents},
+        lines=[
+            f"{name}compared: {x.verdict}; {x.reason}"
+            for name, x in zip(names, agreed, strict=True)
+        ],
+        code=int(any(x.verdict == "different" for x in agreed)),
+    )
+
+
+@model.answers(
+    "segre model check one two turn.safetensors",
+    note="Exit code 0: the witness holds; 1: it does not.",
+    section=ORIGINS,
+)
+def check(one: Path, two: Path, element: Path, out: Out = Out()) -> None:
+    """Check that a witness maps the second checkpoint to the first; nothing is searched for."""
+    from segre.checkpoint.commands import check as verify
+
+    out.answer(verify, one, two, element, code=lambda found: 0 if found.value else 1)

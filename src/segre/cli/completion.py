@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import get_args
 
@@ -40,7 +41,7 @@ def architecture(incomplete: str) -> list[str]:
     return [*names, *_files(incomplete)] if names else []
 
 
-def sweep(incomplete: str) -> list[str]:
+def sweeps(incomplete: str) -> list[str]:
     """Sweeps that come with segre, and files."""
     from segre.sweep.builtin import builtin_names
 
@@ -59,43 +60,31 @@ def _files(incomplete: str) -> Iterator[str]:
             yield str(path)
 
 
-def methods() -> tuple[str, ...]:
-    """Of `segre dim`."""
-    from segre.geometry.dimension import Method
+def names(*places: str, several: bool = False) -> Complete:
+    """The names in constants of segre, each given as `module:name`, that begin with what was typed.
 
-    return get_args(Method)
+    >>> names("segre.models:PRESETS")("gpt2-x")
+    ['gpt2-xl']
+    """
+
+    def found() -> Iterator[str]:
+        for place in places:
+            module, _, name = place.partition(":")
+            value = getattr(import_module(module), name)
+            yield from get_args(value) or value
+
+    return (several_of if several else one_of)(lambda: dict.fromkeys(found()))
 
 
-def variants() -> list[str]:
-    """Of `segre collapse`."""
+def variants(incomplete: str) -> list[str]:
+    """Of `segre model collapse`; separated by commas."""
     from segre.collapse.variants import ALL
 
-    return ["all", "paper", "what-if", *map(str, ALL)]
+    return several_of(lambda: ["all", "paper", "what-if", *map(str, ALL)])(incomplete)
 
 
-def parts() -> Iterable[str]:
-    """Of `segre analyze`."""
-    from segre.analysis.run import QUESTIONS
-
-    return QUESTIONS
-
-
-def experiments() -> Iterable[str]:
-    """Of `segre reproduce --all --only`."""
-    from segre.reproduce.registry import MODULES
-
-    return MODULES
-
-
-def known_models() -> Iterable[str]:
-    """Of `segre models`."""
-    from segre.models import FAMILIES, PRESETS
-
-    return dict.fromkeys((*FAMILIES, *PRESETS))
-
-
-def questions() -> Iterable[str]:
-    """Of `segre models --supports`."""
+def questions() -> list[str]:
+    """Of `segre model list --supports`."""
     from segre.discovery import QUESTIONS
 
     return [name.replace(" ", "-") for name in QUESTIONS]

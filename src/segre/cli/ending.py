@@ -76,12 +76,17 @@ def open_streams() -> None:
 
 
 def stop(message: str, code: int) -> NoReturn:
-    """End with one line on standard error, if anything can be written there."""
+    """End with one line on standard error."""
+    say(f"segre: {one_line(message)}")
+    leave(code)
+
+
+def say(line: str) -> None:
+    """Print a line on standard error, if anything can be written there."""
     try:
-        print(f"segre: {one_line(message)}", file=sys.stderr, flush=True)
+        print(line, file=sys.stderr, flush=True)
     except (OSError, ValueError):
         _discard(sys.stderr)
-    leave(code)
 
 
 def one_line(message: str) -> str:

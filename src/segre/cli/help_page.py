@@ -1,7 +1,7 @@
 """The help page of a command: usage, arguments, options, examples, in plain words.
 
-The argument reader has a notation of its own (`{SPEC}`, `<int range>`, `x>=1`), which differs from
-version to version. Here arguments are names, numbers are N or X, and limits are words.
+The argument reader has a notation of its own (`{SPEC}`, `x>=1`), which differs from version to
+version, and cuts sentences. Here arguments are names, and limits are words.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import Any
 
 from typer.core import TyperCommand
 
-_NUMBERS = (
-    (r"<int( range)?>|\bINTEGER( RANGE)?", "N"),
-    (r"<float( range)?>|\bFLOAT( RANGE)?", "X"),
-)
-_OTHERS = r"<(str|path|list\[\w+\])>|\b(TEXT|PATH)$"
+from segre.cli.renamed import current_options
 
 
 class Command(TyperCommand):
-    """A command with such a help page."""
+    """A command with such a help page; its options may be given by their old names."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words after the name of the command."""
+        return super().parse_args(ctx, current_options(args, ctx))
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """The arguments by name; those that can be left out in brackets."""
@@ -29,9 +29,12 @@ class Command(TyperCommand):
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Arguments, then options."""
         rows: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        param: Any
         for param in self.get_params(ctx):
             if param.param_type_name == "argument":
-                rows["Arguments"].append((_name(param), _explained(param, ctx)))
+                record = param.get_help_record(ctx)
+                said = param.help if record is None else record[1]
+                rows["Arguments"].append((param.metavar, re.sub(r"\s*\[required\]$", "", said)))
             elif (row := option_row(param, ctx)) is not None:
                 rows["Options"].append(row)
         for title, listed in rows.items():
@@ -56,42 +59,14 @@ def arguments(command: Any, ctx: Any) -> Iterator[str]:
     """The arguments of a command, as its usage shows them."""
     for param in command.get_params(ctx):
         if param.param_type_name == "argument":
-            several = "..." if param.nargs == -1 else ""
-            name = _name(param) + several
+            name = param.metavar + ("..." if param.nargs == -1 else "")
             yield name if param.required else f"[{name}]"
 
 
 def option_row(param: Any, ctx: Any) -> tuple[str, str] | None:
     """An option and its help; None if it is hidden."""
     record = param.get_help_record(ctx)
-    return None if record is None else (_spelled(record[0], param), _in_words(record[1]))
-
-
-def _explained(argument: Any, ctx: Any) -> str:
-    """The help of an argument; its usage already shows whether it is required."""
-    record = argument.get_help_record(ctx)
-    said = argument.help if record is None else record[1]
-    return re.sub(r"\s*\[required\]$", "", said or "")
-
-
-def _name(param: Any) -> str:
-    return str(param.metavar or param.name.upper())
-
-
-def _spelled(given: str, param: Any) -> str:
-    """An option with the name of its value.
-
-    >>> from types import SimpleNamespace
-    >>> _spelled("--seed <int range>", SimpleNamespace(metavar=None, opts=["--seed"]))
-    '--seed N'
-    >>> _spelled("--method <str>", SimpleNamespace(metavar=None, opts=["--method"]))
-    '--method METHOD'
-    """
-    if param.metavar:
-        return given
-    for pattern, letter in _NUMBERS:
-        given = re.sub(pattern, letter, given)
-    return re.sub(_OTHERS, max(param.opts, key=len).lstrip("-").upper(), given)
+    return None if record is None else (record[0], _in_words(record[1]))
 
 
 def _in_words(text: str) -> str:

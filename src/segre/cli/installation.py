@@ -1,24 +1,21 @@
-"""Commands for a first look: demo, and doctor, which checks the installation."""
+"""Commands for a first look: doctor, which checks the installation, model list, model demo."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from segre.cli.output import Out
+from segre.cli.output import Out, TableOut
+from segre.cli.tree import LOOK, app, model
 
 
-def doctor(
-    imports: Annotated[
-        bool,
-        typer.Option(
-            "--imports", help="Also import every package, each in a separate process (slower)."
-        ),
-    ] = False,
-    out: Out = Out(),
-) -> None:
+@app.answers(
+    """segre doctor
+    segre doctor --imports
+    segre doctor --json > installation.json""",
+    note="Exit code 0: segre works (missing extras are not an error); 1: an installed package is "
+    "broken.",
+)
+def doctor(imports: bool = False, out: Out = Out()) -> None:
     """Check the installation: what is installed, what is missing, and does it work?"""
     from segre.doctor import examine
 
@@ -27,41 +24,37 @@ def doctor(
     out.emit(found, code=0 if found.works else 1)
 
 
-def demo(
-    directory: Annotated[
-        Path,
-        typer.Argument(
-            metavar="DIRECTORY", help="Directory to write the models to; it must be new or empty."
-        ),
-    ] = Path("segre-demo"),
-    out: Out = Out(),
+@model.answers(
+    """segre model list
+    segre model list llama-3-8b
+    segre model list --filter qwen --csv
+    segre model list --supports normal-form --json""",
+    name="list",
+    section=LOOK,
+)
+def catalog(
+    family: str | None = None, match: str = "", supports: str = "", out: TableOut = TableOut()
 ) -> None:
-    """Write three small models to try commands on: base, fine-tune, moved copy."""
-    from segre.checkpoint.demo import demo as made
+    """List the supported families and presets, and what can be computed for each."""
+    from segre.discovery import catalog as known
 
-    with out.waiting("writing"):
-        found = made(directory)
+    with out.waiting("checking what is supported"):
+        found = known(family, match=match, supports=supports)
+        for entry in found.entries:
+            entry.row()  # here, where it is waited for
     out.emit(found)
 
 
-COMMANDS = (
-    (
-        demo,
-        """Examples:
-    segre demo
-    segre demo try-here && segre diff try-here/base try-here/moved
-
-The base model is a Llama with 16,248 parameters, trained on a small artificial language. The
-fine-tune learned a dialect of it with an update of rank 2. The third directory holds the fine-tune
-again, with different weights but the same function.""",
-    ),
-    (
-        doctor,
-        """Examples:
-    segre doctor
-    segre doctor --imports
-    segre doctor --json > installation.json
-
-Exit code 0: segre works (missing extras are not an error); 1: an installed package is broken.""",
-    ),
+@model.answers(
+    """segre model demo
+    segre model demo try-here && segre diff try-here/base try-here/moved""",
+    note="The base model is a Llama with 16,248 parameters, trained on a small artificial "
+    "language. The\nfine-tune learned a dialect of it with an update of rank 2. The third "
+    "directory holds the fine-tune\nagain, with different weights but the same function.",
+    section=LOOK,
 )
+def demo(demo_folder: Path = Path("segre-demo"), out: Out = Out()) -> None:
+    """Write three small models to try commands on: base, fine-tune, moved copy."""
+    from segre.checkpoint.demo import demo as made
+
+    out.answer(made, demo_folder, waiting="writing")

@@ -1,4 +1,4 @@
-"""One way to print: a command computes an answer, and `emit` prints it in the requested format.
+"""One way to answer: a command names a call, and `Out` makes it and prints what it returns.
 
 A format is one entry of `FORMATS`: every command then has its flag, `--json` for "json". A format
 of tables is one of `TABLES`: commands whose answer is a table (`TableOut`) have its flag. Without a
@@ -14,10 +14,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_origin, get_type_hints
 
 import typer
 
+from segre.cli.given import memory_bytes
+from segre.cli.options import DECLARED
+from segre.cli.pages import again, draw, require_writable, write
 from segre.files import before_writing, shown, streamed
 
 if TYPE_CHECKING:
@@ -89,6 +92,7 @@ class Out:
 
     format: str = TEXT
     quiet: bool = False
+    context: typer.Context | None = None
 
     @property
     def is_text(self) -> bool:
@@ -106,6 +110,41 @@ class Out:
         from segre.report.progress import waiting
 
         return waiting(what, self.quiet or not self.is_text)
+
+    def answer(
+        self,
+        call: Callable[..., Any],
+        *given: Any,
+        waiting: str = "",
+        rate: bool = False,
+        plot: Path | None = None,
+        page: Path | None = None,
+        files: Mapping[str, Path | None] | None = None,
+        instead: Callable[[Any], Mapping[str, Sequence[str]]] | None = None,
+        data: Mapping[str, Any] | None = None,
+        code: Callable[[Any], int] | None = None,
+        **options: Any,
+    ) -> None:
+        """Make a call, draw its `plot`, write its `page`, print the answer and exit with its code.
+
+        The call reports its progress, unless `waiting` says what is waited for. `instead` gives
+        arguments for the command that the page names, where they are not those that were given.
+        """
+        require_writable(plot=plot, page=page)
+        if "memory" in options:
+            options["memory"] = memory_bytes(options["memory"])
+        if waiting:
+            with self.waiting(waiting):
+                found = call(*given, **options)
+        else:
+            with self.progress(rate=rate) as progress:
+                found = call(*given, **options, progress=progress)
+        draw(found, plot)
+        if page is not None and self.context is not None:
+            write(found, page, again(self.context, **(instead(found) if instead else {})))
+        written = {what: file for what, file in {"plot": plot, "page": page}.items() if file}
+        exits = code(found) if code else 0
+        self.emit(found, files={**(files or {}), **written}, data=data, code=exits)
 
     def emit(
         self,
@@ -133,9 +172,9 @@ def with_output(command: Callable[..., None]) -> Callable[..., None]:
     """A command as the argument parser sees it: the options for `out` in place of `out`."""
 
     @functools.wraps(command)
-    def read(quiet: bool, **given: Any) -> None:
+    def read(context: typer.Context, quiet: bool, **given: Any) -> None:
         asked = [name for name in _formats(command) if given.pop(_flag(name))]
-        command(**given, out=Out(asked[0] if asked else TEXT, quiet))
+        command(**given, out=Out(asked[0] if asked else TEXT, quiet, context))
 
     return with_parameters(read, _parameters(command))
 
@@ -151,19 +190,24 @@ def with_parameters(
 
 
 def _parameters(command: Callable[..., None]) -> Iterator[inspect.Parameter]:
+    """Those of the function, each declared, then the formats of its answer."""
+
+    def declared(name: str, kind: Any, info: Any, default: Any = False) -> inspect.Parameter:
+        place = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        return inspect.Parameter(name, place, default=default, annotation=Annotated[kind, info])
+
     hints = get_type_hints(command, include_extras=True)
+    yield inspect.Parameter(
+        "context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context
+    )
     for name, parameter in inspect.signature(command).parameters.items():
-        if name != "out":
+        if get_origin(hints[name]) is Annotated:
             yield parameter.replace(annotation=hints[name])
-    formats = _formats(command)
-    flags = {_flag(name): ((f"--{name}",), said) for name, said in formats.items()}
-    for name, (spelled, said) in {
-        **flags,
-        "quiet": (("--quiet", "-q"), "Do not show progress."),
-    }.items():
-        option = Annotated[bool, typer.Option(*spelled, help=said)]
-        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        yield inspect.Parameter(name, kind, default=False, annotation=option)
+        elif name != "out":
+            yield declared(name, hints[name], DECLARED[name].declared(name), parameter.default)
+    for name, said in _formats(command).items():
+        yield declared(_flag(name), bool, typer.Option(f"--{name}", help=said))
+    yield declared("quiet", bool, DECLARED["quiet"].declared("quiet"))
 
 
 def _formats(command: Callable[..., None]) -> dict[str, str]:

@@ -1,81 +1,69 @@
-"""Commands about varieties of functions: degree, critical."""
+"""Commands about the variety of functions: degree, critical, samples, point, ci, slice."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from segre.cli import completion
-from segre.cli.options import Memory, PolynomialSpec, Seed, memory_bytes
-from segre.cli.output import Out
+from segre.cli.given import meant, memory_bytes
+from segre.cli.output import Out, TableOut
 from segre.cli.pages import draw, require_writable
+from segre.cli.tree import variety
 from segre.errors import SegreError
+from segre.values import quote
 
 METRICS = ("generic", "gaussian", "identity")
+SLICES = ("cone", "discriminant", "fiber")
 Seconds = Annotated[
-    float, typer.Option(help="Time limit for counting; past it only the formula answers.", min=0)
+    float,
+    typer.Option(
+        metavar="X", help="Time limit for counting; past it only the formula answers.", min=0
+    ),
 ]
+_NOTHING = "Exit code 3: no formula is known, and nothing was counted."
 
 
+@variety.answers(
+    """segre variety degree cnn/k=3,2/degree=2
+    segre variety degree poly/4-2-1/degree=2
+    segre variety degree poly/3-2-1/degree=3 --seconds 60""",
+    note=_NOTHING,
+)
 def degree(
-    spec: PolynomialSpec,
-    seconds: Seconds = 20,
-    seed: Seed = 0,
-    memory: Memory = "8G",
-    out: Out = Out(),
+    polynomial: str, counting: float = 20, seed: int = 0, memory: str = "8G", out: Out = Out()
 ) -> None:
     """The degree of the function variety of a polynomial network.
 
     The degree is computed by a formula where one is proved, and by counting the intersection points
     of the variety with a random linear space mod p, which gives a proved lower bound.
     """
-    from segre.variety.degree import degree as answer
+    from segre.variety.degree import degree as counted
 
-    with out.progress() as progress:
-        found = answer(spec, seed, seconds=seconds, memory=memory_bytes(memory), progress=progress)
-    out.emit(found, code=3 if found.status == "not run" else 0)
+    out.answer(counted, polynomial, seed, seconds=counting, memory=memory, code=_counted)
 
 
+def _counted(found: Any) -> int:
+    return 3 if found.status == "not run" else 0
+
+
+@variety.answers(
+    """segre variety critical cnn/k=2,2/degree=2
+    segre variety critical poly/3-1-1/degree=2 --metric gaussian
+    segre variety critical poly/4-2-1/degree=2 --target 3,2,1,-1 --descent 9""",
+    note=_NOTHING,
+)
 def critical(
-    spec: PolynomialSpec,
-    metric: Annotated[
-        str | None,
-        typer.Option(
-            help="Squared loss: generic (a generic quadratic form), gaussian (expected loss on "
-            "standard normal inputs) or identity (the Frobenius norm of symmetric tensors). "
-            "Default: generic; with --target, gaussian.",
-            autocompletion=completion.one_of(lambda: METRICS),
-        ),
-    ] = None,
-    target: Annotated[
-        str | None,
-        typer.Option(
-            metavar="T",
-            help="For poly/n-r-1/degree=2: list all critical points for this target, given as "
-            "eigenvalues such as 3,2,1,-1.5 or as a .json or .npy file with a symmetric "
-            "matrix.",
-        ),
-    ] = None,
-    descent: Annotated[
-        int,
-        typer.Option(
-            metavar="N", help="With --target: run gradient descent from N random starts.", min=0
-        ),
-    ] = 0,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="With --descent: also draw a plot: .png, .svg or .pdf.",
-        ),
-    ] = None,
-    seconds: Seconds = 20,
-    seed: Seed = 0,
-    memory: Memory = "8G",
+    polynomial: str,
+    metric: str | None = None,
+    goal: str | None = None,
+    descent: int = 0,
+    plot: Path | None = None,
+    counting: float = 20,
+    seed: int = 0,
+    memory: str = "8G",
     out: Out = Out(),
 ) -> None:
     """Count the critical points of the squared loss, or list them for a given target.
@@ -83,54 +71,164 @@ def critical(
     The count is that of complex critical points for generic data. It comes from a formula where one
     is proved, and from counting mod p, which gives a proved lower bound.
     """
-    from segre.variety.critical import critical as answer
+    if goal is None:
+        from segre.variety.critical import critical as counted
 
-    if target is None:
-        if descent or output is not None:
+        if descent or plot is not None:
             raise SegreError(
-                "--descent and -o need a target; add --target, for example --target 3,2,1,-1.5"
+                "--descent and --plot need a target; add --target, for example --target 3,2,1,-1.5"
             )
-        with out.progress() as progress:
-            found = answer(
-                spec,
-                metric or "generic",
-                seed,
-                seconds=seconds,
-                memory=memory_bytes(memory),
-                progress=progress,
-            )
-        out.emit(found, code=3 if found.status == "not run" else 0)
+        limits: dict[str, Any] = {"seconds": counting, "memory": memory}
+        out.answer(counted, polynomial, metric or "generic", seed, **limits, code=_counted)
         return
     from segre.variety.landscape import landscape
 
-    if output is not None and not descent:
-        raise SegreError("-o draws gradient descent; add --descent, for example --descent 50")
-    require_writable(plot=output)
-    with out.progress() as progress:
-        whole = landscape(
-            spec, target, metric or "gaussian", descent=descent, seed=seed, progress=progress
-        )
-    draw(whole, output)
-    out.emit(whole, files={} if output is None else {"plot": output})
+    if plot is not None and not descent:
+        raise SegreError("--plot draws gradient descent; add --descent, for example --descent 50")
+    chosen = metric or "gaussian"
+    out.answer(landscape, polynomial, goal, chosen, descent=descent, seed=seed, plot=plot)
 
 
-COMMANDS = (
-    (
-        degree,
-        """Examples:
-    segre degree cnn/k=3,2/degree=2
-    segre degree poly/4-2-1/degree=2
-    segre degree poly/3-2-1/degree=3 --seconds 60
-
-Exit code 3: no formula is known, and nothing was counted.""",
-    ),
-    (
-        critical,
-        """Examples:
-    segre critical cnn/k=2,2/degree=2
-    segre critical poly/3-1-1/degree=2 --metric gaussian
-    segre critical poly/4-2-1/degree=2 --target 3,2,1,-1.5 --descent 50
-
-Exit code 3: no formula is known, and nothing was counted.""",
-    ),
+@variety.answers(
+    """segre variety samples lightning/d=3,3/a=1/t=3
+    segre variety samples poly/4-2-5/degree=2 --csv
+    segre variety samples softmax/d=8,8/a=4/t=2 --plot ranks.png""",
+    note="Status: proved; computed (ranks at random points mod p); or, for large architectures, "
+    "bounds.",
 )
+def samples(
+    spec: str,
+    plot: Path | None = None,
+    defaults: bool = False,
+    seed: int = 0,
+    memory: str = "8G",
+    out: TableOut = TableOut(),
+) -> None:
+    """How many generic inputs determine the function, up to finitely many others."""
+    from segre.geometry.samples import samples as count
+
+    require_writable(plot=plot)
+    limit = memory_bytes(memory)
+    with out.progress() as progress:
+        found = count(meant(spec, defaults), seed, memory=limit, progress=progress)
+    if plot is not None and not found.ranks:
+        raise SegreError(
+            f"--plot needs computed ranks, and {str(found.spec)!r} is too large for that; "
+            f"leave out --plot to see the bounds"
+        )
+    draw(found, plot)
+    out.emit(found, files={} if plot is None else {"plot": plot})
+
+
+@variety.answers(
+    """segre variety point layer.json
+    segre variety point filters.json""",
+    note="""What the two files may contain:
+    {"V": [["1/2", 1], [0, 1]], "A": [[1, 0], [0, 0]], "a": 1}
+    {"spec": "cnn/k=2,2/degree=2", "layers": [{"w": [0, 1]}, {"w": [1, 0]}]}""",
+)
+def point(layer: Path, a: int | None = None, out: Out = Out()) -> None:
+    """Is the function of these weights a smooth or a singular point?
+
+    Supported: one lightning layer, convolutional and shallow quadratic networks.
+    """
+    from segre.geometry.polynomial_point import classify_polynomial
+    from segre.geometry.strata import classify
+    from segre.weights import PolynomialWeights, read_point
+
+    given, waiting = read_point(layer), "classifying"
+    if isinstance(given, PolynomialWeights):
+        if a is not None:
+            raise SegreError(
+                f"point {str(layer)!r}: --a is the head rank of a lightning layer, "
+                f"and this file holds a polynomial network; leave it out"
+            )
+        out.answer(classify_polynomial, given, waiting=waiting)
+        return
+    rank = a or given.a
+    if rank is None:
+        raise SegreError(f"point {str(layer)!r}: the file does not give the head rank; add --a")
+    weights = given.weights if rank == given.a else None
+    out.answer(classify, given.V, given.A, rank, weights, waiting=waiting)
+
+
+@variety.answers(
+    """segre variety ci --grid 2x3 --s 2 --t 3 --d 3
+    segre variety ci --grid 3x3 --s 2 --t 2 --d 3 --check
+    segre variety ci --grid 2x2 --s 2 --t 2 --d 2 --matrix matrix.csv""",
+    note="Decided cases: s=2 with t=L, t=2 with s=K, and s=t=2.\n"
+    "Exit code 1: the matrix is not in the variety.",
+)
+def ci(
+    grid: str,
+    s: int,
+    t: int,
+    d: int,
+    matrix: Path | None = None,
+    check: bool = False,
+    seed: int = 0,
+    out: TableOut = TableOut(),
+) -> None:
+    """Components of a conditional-independence variety with hidden variables."""
+    from segre.variety.ci import components
+    from segre.variety.ci_matrix import read_matrix
+
+    sizes = re.fullmatch(r"([0-9]{1,6})[xX]([0-9]{1,6})", grid)
+    if sizes is None:
+        raise SegreError(
+            f"--grid {quote(grid)} is not allowed; allowed: rows x columns, for example 2x3"
+        )
+
+    def outside(found: Any) -> int:
+        return int(found.membership is not None and bool(found.membership.reason))
+
+    given = None if matrix is None else read_matrix(matrix)
+    ranks: dict[str, Any] = {"s": s, "t": t, "d": d}
+    places = (int(sizes[1]), int(sizes[2]))
+    out.answer(
+        components,
+        places,
+        **ranks,
+        matrix=given,
+        check=check,
+        seed=seed,
+        code=outside,
+        waiting="decomposing",
+    )
+
+
+@variety.answers(
+    """segre variety slice cone -o cone.html
+    segre variety slice discriminant -o wall.png --point P.json --point Q.json
+    segre variety slice fiber -o fiber.svg --spec lightning/d=4,4/a=3/t=3""",
+    name="slice",
+)
+def plot_slice(
+    slice_: str,
+    drawing: Path,
+    point: list[Path] | None = None,
+    fiber: str = "softmax/d=3,3/a=2/t=3",
+    seed: int = 0,
+    out: Out = Out(),
+) -> None:
+    """Draw the functions of one layer, or a fiber, as a picture or an interactive page."""
+    from segre.geometry.slices import discriminant, fiber_curve, segre_cone
+    from segre.report.drawing import require_format
+    from segre.report.slices import draw
+    from segre.spec import Network
+    from segre.weights import LayerPoint, Weights
+
+    require_format(drawing)
+    if slice_ not in SLICES:
+        raise SegreError(f"unknown slice {slice_!r}; allowed: {', '.join(SLICES)}")
+    with out.waiting("drawing"):
+        if slice_ == "cone":
+            draw(segre_cone(), drawing)
+        elif slice_ == "discriminant":
+            files = point or []
+            layers = [LayerPoint.read(file) for file in files]
+            placed = [(f.stem, p.V, p.A, p.a or 1) for f, p in zip(files, layers, strict=True)]
+            draw(discriminant(placed), drawing)
+        else:
+            draw(fiber_curve(Weights.random(Network.parse(fiber), seed)), drawing)
+    out.emit(files={"plot": drawing}, data={"slice": slice_, "seed": seed})

@@ -32,7 +32,7 @@ __all__ = ["Depth", "PathShares", "Paths", "count_paths", "decompose", "measure"
 
 
 class _Callable(ModuleType):
-    """The module itself measures a model, as the command `segre collapse` does."""
+    """The module itself measures a model, as the command `segre model collapse` does."""
 
     def __call__(self, *given: Any, **options: Any) -> Depth:
         from segre.collapse.commands import measure

@@ -157,7 +157,7 @@ def measure(
     memory: int = DEFAULT_LIMIT,
     progress: Progress = quiet,
 ) -> Depth:
-    """Do tokens become alike with depth, also with parts removed? Like `segre collapse`.
+    """Do tokens become alike with depth, also with parts removed? Like `segre model collapse`.
 
     Stacks, and transformers without a vocabulary, get random weights and random tokens, and their
     residuals are followed below the smallest float; `certify` proves those of the first input.
@@ -218,7 +218,7 @@ def decompose(
     seed: int = 0,
     memory: int = DEFAULT_LIMIT,
 ) -> Paths:
-    """A forward pass as the exact sum over all paths, like `segre paths`.
+    """A forward pass as the exact sum over all paths, like `segre model paths`.
 
     `skip`, `mlp` and `norms` keep these parts, the last two as fixed linear maps. `sample` is the
     number of single paths to draw, of length `of_length` (by default 1).

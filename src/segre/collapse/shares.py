@@ -50,7 +50,7 @@ def shares_of(source: Source) -> list[float]:
 
 def counts_of(source: Source) -> list[int]:
     """The numbers of paths of an architecture."""
-    spec = with_attention(source, "segre paths")
+    spec = with_attention(source, "segre model paths")
     return path_counts(spec.heads_by_layer, spec.residual)
 
 

@@ -226,7 +226,7 @@ def _of_stack(spec: Network, vector: Array) -> FloatNetwork:
     if spec.residuals_in_balls:
         raise UnsupportedError(
             f"spec {quote(str(spec))}: only plain softmax in every head is supported here; use "
-            "segre collapse for other stacks"
+            "segre model collapse for other stacks"
         )
     every = []
     for layer, start in zip(spec.layers, layer_starts(spec), strict=True):

@@ -66,7 +66,7 @@ def study(
     certify: bool = False,
 ) -> Study:
     """Random normal weights of variance 1/width, and standard normal tokens."""
-    spec = with_attention(given, "segre collapse")
+    spec = with_attention(given, "segre model collapse")
     stack = FloatNetwork.from_network(spec, _weights(spec, seed))
     width = spec.width
     X = np.random.default_rng([seed, 1]).standard_normal((inputs, spec.t, width))
@@ -83,7 +83,7 @@ def random_pass(
     given: str | Network | Transformer, seed: int = 0, *, skip: bool | None = None
 ) -> tuple[str, Pass]:
     """A forward pass of the same random stack, and what to call it; skips as it has them or not."""
-    spec = with_attention(given, "segre paths")
+    spec = with_attention(given, "segre model paths")
     own = FloatNetwork.from_network(spec, _weights(spec, seed))
     stack = own if skip is None else replace(own, skip=skip and _square(spec))
     width = spec.width

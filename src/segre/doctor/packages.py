@@ -24,7 +24,7 @@ import segre
 
 State = Literal["ok", "missing", "wrong version", "broken"]
 NEEDED_FOR = {
-    "models": "weights convert (GGUF), texts (--text), training (reproduce)",
+    "models": "model convert (GGUF), texts (--text), training (reproduce)",
     "cluster": "sweep run --dask",
     "tables": "to_pandas, sweep export to .parquet",
     "docs": "building the documentation",

@@ -100,7 +100,8 @@ def _curve_of_model(spec: Transformer) -> tuple[Depth, str]:
     if trunk > _LARGEST_CURVE or spec.parameters > 10 * _LARGEST_CURVE:
         raise TooLargeError(
             f"{spec.parameters:,} parameters are too many to run here (at most "
-            f"{_LARGEST_CURVE:,} in the layers); make the design smaller, or use segre collapse"
+            f"{_LARGEST_CURVE:,} in the layers); make the design smaller, or use segre model "
+            "collapse"
         )
     own = Variant(skip=spec.residual, norm=spec.norm != "none", mlp=spec.mlp != "none")
     bare = Variant(skip=False, norm=own.norm, mlp=own.mlp)
@@ -130,7 +131,7 @@ def _curve_of_stack(spec: Network) -> tuple[Depth, str]:
         if spec.parameters > _LARGEST_CURVE:
             raise TooLargeError(
                 f"{spec.parameters:,} parameters are too many to run here (at most "
-                f"{_LARGEST_CURVE:,}); make the design smaller, or use segre collapse"
+                f"{_LARGEST_CURVE:,}); make the design smaller, or use segre model collapse"
             )
         length = min(spec.t, _LONGEST_CURVE)
         found = measure(on_tokens(spec, length), inputs=2, memory=MEMORY)
@@ -139,7 +140,7 @@ def _curve_of_stack(spec: Network) -> tuple[Depth, str]:
     if spec.parameters > _LARGEST_CERTIFIED:
         raise TooLargeError(
             f"{spec.parameters:,} parameters are too many for certified arithmetic here (at most "
-            f"{_LARGEST_CERTIFIED:,}); make the design smaller, or use segre collapse"
+            f"{_LARGEST_CERTIFIED:,}); make the design smaller, or use segre model collapse"
         )
     found = measure(on_tokens(spec, length), inputs=1, memory=MEMORY)
     return found, _on(f"one input of {length} random vectors, in certified arithmetic")

@@ -81,7 +81,7 @@ function renderCurve() {
   if (!DATA.live) {
     status("curve-status", "not run", "not available on this page");
     chart("curve-chart", []);
-    return void (el("curve-said").textContent = `The curve is measured by running the design with random weights, which the static page cannot do. Run: segre collapse ${written(design)}`);
+    return void (el("curve-said").textContent = `The curve is measured by running the design with random weights, which the static page cannot do. Run: segre model collapse ${written(design)}`);
   }
   status("curve-status", "not run", "not measured yet");
   el("curve-said").textContent = "Measuring …";

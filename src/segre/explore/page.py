@@ -77,7 +77,7 @@ def write_static_page(
 def _data(first: Source, against: str) -> dict[str, Any]:
     known = presets()
     if against and against not in known:
-        raise SegreError(f"--against {against!r} is not a preset; segre models lists all names")
+        raise SegreError(f"--against {against!r} is not a preset; segre model list has all names")
     return {
         "families": families(),
         "presets": known,

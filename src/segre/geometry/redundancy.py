@@ -34,13 +34,10 @@ def asked_for(spec: Architecture, output: Output) -> Transformer:
         "does not have"
     )
     model = only(Transformer, spec, why)
+    if output == "hidden":
+        return model.trunk()
     if model.output == "hidden":
         raise SpecError(f"spec {quote(str(spec))}: {why}")
-    if output == "hidden":
-        raise SpecError(
-            "output hidden is not allowed; allowed: logits, softmax; for hidden states use the "
-            "model without its head"
-        )
     return model.with_output(output)
 
 

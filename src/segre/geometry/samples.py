@@ -172,7 +172,7 @@ def _require_generic_inputs(spec: Architecture) -> None:
     if problem is not None:
         raise UnsupportedError(
             f"spec {quote(str(spec))}: {problem}, so ranks at given inputs mod p prove nothing; "
-            "segre samples does not support this architecture"
+            "segre variety samples does not support this architecture"
         )
 
 

@@ -37,6 +37,11 @@ class Comparison(Unbounded):
         return self.verdict
 
     @property
+    def same(self) -> bool:
+        """Whether the two are the same function."""
+        return self.verdict == "same"
+
+    @property
     def status(self) -> Status:
         """Proved for fractions; floats are measured."""
         return "proved" if self.proved else "measured"

@@ -22,7 +22,7 @@ POLYNOMIALS = polynomial.KINDS
 KINDS = (*STACKS, *POLYNOMIALS, "transformer", *FAMILIES)
 CONFIG = "config.json"
 TENSORS = ".safetensors"
-LIST = "segre models lists all names"
+LIST = "segre model list has all names"
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ def of_catalog(found: Catalog) -> Iterator[Block]:
         f"{_count(found.presets, 'preset', 'presets')}. The line of a family shows the defaults "
         "of its config class, and what any of its models supports. Families can be used in "
         f"inline specs (llama/d=8/heads=2/ff=16/t=3). Dimensions are proved by theorem "
-        f"({OWN}). For details: segre models NAME."
+        f"({OWN}). For details: segre model list NAME."
     )
 
 

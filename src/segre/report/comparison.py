@@ -30,8 +30,8 @@ EXPONENT = (
     "eps to this power (softmax has 3); listed by layer where layers differ"
 )
 UNKNOWN = (
-    "For skips, norms and MLPs no exponent is known; segre collapse measures whether tokens become "
-    "alike with depth."
+    "For skips, norms and MLPs no exponent is known; segre model collapse measures whether tokens "
+    "become alike with depth."
 )
 
 

@@ -28,9 +28,7 @@ from segre.report.views import paged, tabled, view
 
 _FEW = 5  # heads, units, tokens
 FAR_APART = 0.5  # relative distance of models that may be unrelated
-FAR = (
-    "far apart: these may be unrelated models; segre weights lineage A B looks for a common origin"
-)
+FAR = "far apart: these may be unrelated models; segre model lineage A B looks for a common origin"
 _LOWEST = 1e-6  # smaller singular values are drawn here
 _LAYERS = 40  # rows of the grid that are printed; of more layers, those that changed most
 

@@ -1,4 +1,4 @@
-"""The answers of `segre diagnose` and `segre trace`; `inspection_page` has their plots."""
+"""The answers of `segre model diagnose` and `trace`; `inspection_page` has their plots."""
 
 from __future__ import annotations
 

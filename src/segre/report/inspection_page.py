@@ -1,4 +1,4 @@
-"""The pages of `segre diagnose` and `segre trace`, and the map of heads of every report."""
+"""The pages of `segre model diagnose` and `trace`, and the map of heads of every report."""
 
 from __future__ import annotations
 

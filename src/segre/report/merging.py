@@ -29,7 +29,7 @@ def of_merged(merged: Merged) -> Iterator[Block]:
         if min(before, after) > FAR_APART and not merged.by.startswith("none"):
             yield Say(
                 f"{shown(one.name)} is far from {shown(one.to)}, and may be unrelated: measure the "
-                "result with segre weights barrier before you use it"
+                "result with segre model barrier before you use it"
             )
     if all(one.moved for one in merged.aligned):
         yield Say(f"aligned by {merged.by}", wrap=False)

@@ -85,7 +85,7 @@ _MODELS = {
     "moved": "the fine-tune with different weights but the same function",
 }
 _TRY = (
-    "weights same {at}/fine-tune {at}/moved",
+    "same {at}/fine-tune {at}/moved",
     "diff {at}/base {at}/moved",
     "analyze {at}/base -o report.html",
 )
@@ -97,7 +97,7 @@ def of_demo(made: Demo) -> Iterator[Block]:
     for name, what in _MODELS.items():
         yield Say(f"{made.directory / name}: {what}", wrap=False)
     if not made.written:
-        yield Say("(from an earlier segre demo; nothing was written)")
+        yield Say("(from an earlier segre model demo; nothing was written)")
     yield Say("\nTry:")
     for command in _TRY:
         at = shlex.quote(str(made.directory))

@@ -130,7 +130,7 @@ def run(given: Run) -> Found:
         not_testable(
             "The curves of pretrained models",
             "paper",
-            "no weights are downloaded; `segre collapse` measures a local checkpoint",
+            "no weights are downloaded; `segre model collapse` measures a local checkpoint",
         ),
     ]
     tables = tuple(_table(model, each, as_published) for model, each in found.items())

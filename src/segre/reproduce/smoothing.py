@@ -230,8 +230,8 @@ def run(given: Run) -> Found:
     )
     notes = (
         "The bound is derived here from the paper's argument, and includes the standard "
-        "deviations in the norms of each layer. `segre diagnose` gives lambda for the heads of a "
-        "checkpoint; in trained models it is mostly above 1.",
+        "deviations in the norms of each layer. `segre model diagnose` gives lambda for the heads "
+        "of a checkpoint; in trained models it is mostly above 1.",
     )
     return Found(claims, tables, panels, notes)
 

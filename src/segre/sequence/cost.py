@@ -125,7 +125,7 @@ def cost(spec: Source, t: int | Sequence[int] | None = None, *, number: int = SI
     >>> [(line.tokens, line.method) for line in found.lines]
     [(4096, 'linear'), (8192, 'linear')]
     """
-    net = with_attention(spec, "segre cost")
+    net = with_attention(spec, "segre model cost")
     given = [net.t] if t is None else list(t) if isinstance(t, list | tuple) else [t]
     if not given:
         raise SpecError("t: no sequence length was given; for example 4096")

@@ -35,7 +35,7 @@ class Level:
 def stack_of(source: Source) -> Network:
     """The stack of a spec; other architectures are refused."""
     allowed = ", ".join(f"{kind}/" for kind in KINDS)
-    why = f"segre run supports only stacks of attention layers; allowed: {allowed}"
+    why = f"segre model run supports only stacks of attention layers; allowed: {allowed}"
     return only(Network, source, why)
 
 

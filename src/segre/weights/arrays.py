@@ -30,7 +30,7 @@ def read_arrays(path: Path, strings: tuple[str, ...] = ()) -> dict[str, Any]:
         if path.is_dir():
             raise WeightsError(
                 "this is a directory, not a file of weights; to compare checkpoints use segre "
-                "weights same ONE TWO or segre diff ONE TWO"
+                "same ONE TWO or segre diff ONE TWO"
             )
         raise WeightsError(
             "unknown file type; allowed: .json and .npz files, or - for standard input"

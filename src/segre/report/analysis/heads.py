@@ -24,7 +24,7 @@ _NUMBERS = ("norm", "rank", "condition")
 
 
 def of_findings(part: Part) -> Iterator[Block]:
-    """What stands out, as `segre diagnose` says it."""
+    """What stands out, as `segre model diagnose` says it."""
     if isinstance(part.details, Diagnosis):
         yield findings_block(part.details)
 
