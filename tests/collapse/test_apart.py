@@ -15,9 +15,9 @@ from segre.collapse.residual import relative_residual
 from segre.collapse.variants import ALL, Variant
 from segre.fields import Real
 from segre.fields.ball import Ball
-from segre.transformer.forward import Tokens, at_length, embed, run, sublayer_weights
+from segre.transformer.forward import Place, Tokens, at_length, embed, run, sublayer_weights
 from segre.transformer.stages import sublayer
-from support.small_models import WHOLE, small, tokens
+from support.small_models import WHOLE, at_depths, small, tokens
 
 BARE = [variant for variant in ALL if not variant.skip]
 LIMIT = 1e-13  # double precision has its own floor: rounding, three digits above
@@ -40,11 +40,12 @@ def in_doubles(loaded: Loaded, ids: np.ndarray) -> np.ndarray:
     """Relative residuals, 0 where the tokens are too small for floats."""
     found = np.zeros((len(BARE), loaded.layers + 1))
 
-    def see(depth: int, place: int, _batch: int, x: np.ndarray) -> None:
+    def see(depth: int, place: Place, x: np.ndarray) -> None:
         if np.abs(x).max() > 1e-280:
-            found[place, depth] = relative_residual(x[0, 0, 0].T)
+            found[place.edit, depth] = relative_residual(x[0, 0, 0].T)
 
-    run(loaded.weights, [Tokens(ids)], Real(), [variant.edit for variant in BARE], see)
+    edits = [variant.edit for variant in BARE]
+    run(loaded.weights, [Tokens(ids)], Real(), edits, at_depths(see))
     return found
 
 

@@ -21,13 +21,14 @@ from segre.collapse.variants import (
 )
 from segre.errors import SpecError, UnsupportedError
 from segre.fields import Real
-from segre.transformer.forward import Tokens, outputs, run
+from segre.transformer.forward import Place, Tokens, outputs, run
 from support import by_hand
 from support.small_models import (
     CAUSAL,
     FAMILIES,
     PLAIN,
     POST,
+    at_depths,
     library,
     modules,
     small,
@@ -46,11 +47,11 @@ def streams(
     """Of every variant, the streams before the layers and after each: (inputs, tokens, width)."""
     found: list[list[np.ndarray]] = [[] for _ in cuts]
 
-    def see(depth: int, place: int, _batch: int, x: np.ndarray) -> None:
-        assert len(found[place]) == depth
-        found[place].append(x[:, 0, 0].swapaxes(1, 2))
+    def see(depth: int, place: Place, x: np.ndarray) -> None:
+        assert len(found[place.edit]) == depth
+        found[place.edit].append(x[:, 0, 0].swapaxes(1, 2))
 
-    run(loaded.weights, [Tokens(ids)], Real(dtype), [cut.edit for cut in cuts], see)
+    run(loaded.weights, [Tokens(ids)], Real(dtype), [cut.edit for cut in cuts], at_depths(see))
     return found
 
 

@@ -1,6 +1,6 @@
 """Small models of every family, in the transformers library and in segre; gains and biases too."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -12,7 +12,7 @@ from bench.double import Double
 
 from segre.collapse.models import Loaded
 from segre.models import from_config
-from segre.transformer.forward import query_factors
+from segre.transformer.forward import Hook, Place, query_factors
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import tensors
 from support.hugging_face import weights_of
@@ -209,6 +209,18 @@ def modules(family: str) -> list[Any]:
         case "gpt2":
             return list(model.h)
     return list(model.layers)
+
+
+def at_depths(see: Callable[[int, Place, np.ndarray], None]) -> Hook:
+    """A hook that shows the streams before the layers and after each, by depth."""
+
+    def hook(place: Place, name: str, x: Any) -> Any:
+        depth = place.depth(name)
+        if depth is not None:
+            see(depth, place, x)
+        return x
+
+    return hook
 
 
 def tokens(count: int = 3, length: int = 9, seed: int = 0) -> np.ndarray:

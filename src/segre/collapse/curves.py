@@ -38,7 +38,7 @@ from segre.fields import Real
 from segre.fields.interface import Array
 from segre.fields.threads import threads_for
 from segre.geometry.progress import Progress, quiet
-from segre.transformer.forward import Tokens, run
+from segre.transformer.forward import Place, Tokens, run
 
 FLOOR = 8 * 2.0**-23  # 9.5e-7: relative residuals below are rounding, not the model
 LEAST = 1e-30  # streams of this size have too few digits left in single precision
@@ -196,17 +196,21 @@ def curves(
     total = len(inputs.batches) * len(variants) * (loaded.layers + 1)
     done = 0
 
-    def see(chosen: Sequence[int], depth: int, number: int, batch: int, x: Array) -> None:
+    def measure(chosen: Sequence[int], place: Place, name: str, x: Array) -> Array:
         nonlocal done
-        place = chosen[number]
+        depth = place.depth(name)
+        if depth is None:
+            return x
+        number = chosen[place.edit]
         progress(f"layer {depth}", done, total)
         X = x[:, 0, 0].swapaxes(1, 2)
-        found[place][depth].append(measured(X, ranks))
+        found[number][depth].append(measured(X, ranks))
         if fusion is not None:
-            fusion.add((place, batch), X)
+            fusion.add((number, place.batch), X)
             if depth == loaded.layers:
-                joined[place].append(fusion.relative((place, batch)))
+                joined[number].append(fusion.relative((number, place.batch)))
         done += 1
+        return x
 
     with threads_for(loaded.width), np.errstate(all="ignore"):  # what overflows is lost, and said
         for double in (False, True):
@@ -214,7 +218,7 @@ def curves(
             edits = [variants[n].edit for n in chosen]
             field = Real(np.float64 if double else np.float32)
             for group in groups if chosen else ():
-                run(loaded.weights, group, field, edits, partial(see, chosen))
+                run(loaded.weights, group, field, edits, partial(measure, chosen))
         every = [_curve(variant, parts) for variant, parts in zip(variants, found, strict=True)]
         below = [
             c.variant for c in every if c.floored is not None and can_continue(loaded, c.variant)
