@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from segre.analysis.diff import diff
     from segre.analysis.run import Analysis, analyze
     from segre.certificate import certify, write_certificate
+    from segre.checkpoint.runnable import open_model as open
     from segre.checkpoint.same_function import same_function
     from segre.discovery import catalog
     from segre.errors import SegreError
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from segre.geometry.samples import samples
     from segre.geometry.strata import classify
     from segre.inspect.diagnose import diagnose
+    from segre.inspect.recording import record
     from segre.inspect.trace import trace
     from segre.models import architecture
     from segre.referee import Verdict, verify
@@ -74,7 +76,9 @@ _HOMES = {
     "dimension": "segre.geometry.dimension",
     "explain": "segre.geometry.explain",
     "landscape": "segre.variety.landscape",
+    "open": "segre.checkpoint.runnable:open_model",
     "progress_bar": "segre.report.progress",
+    "record": "segre.inspect.recording",
     "recover": "segre.geometry.recover",
     "same_function": "segre.checkpoint.same_function",
     "sample": "segre.geometry.fiber",
@@ -113,7 +117,9 @@ __all__ = [
     "dimension",
     "explain",
     "landscape",
+    "open",
     "progress_bar",
+    "record",
     "recover",
     "same_function",
     "sample",
@@ -127,7 +133,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+        home, _, own = _HOMES[name].partition(":")
+        return getattr(import_module(home), own or name)
     if name in _NAMESPACES:
         return import_module(f"segre.{name}")
     raise AttributeError(f"module 'segre' has no attribute {name!r}")

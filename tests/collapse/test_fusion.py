@@ -24,7 +24,7 @@ def test_fused_streams(how: str) -> None:
     found = curves(loaded, inputs, [FULL], fuse=how)[FULL].fused
     every: list[np.ndarray] = []
     run(
-        loaded.weights,
+        loaded,
         [Tokens(batch) for batch in inputs.batches],
         hook=at_depths(lambda *seen: every.append(seen[-1][:, 0, 0].swapaxes(1, 2))),
     )

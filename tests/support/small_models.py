@@ -10,7 +10,8 @@ import torch
 import transformers
 from bench.double import Double
 
-from segre.collapse.models import Loaded
+from segre.checkpoint.model import Model
+from segre.checkpoint.store import Store
 from segre.models import from_config
 from segre.transformer.forward import Hook, Place, query_factors
 from segre.transformer.spec import Transformer
@@ -177,14 +178,15 @@ def library(family: str) -> Any:
 
 
 @cache
-def small(family: str, scaled: tuple[tuple[str, float], ...] = ()) -> Loaded:
+def small(family: str, scaled: tuple[tuple[str, float], ...] = ()) -> Model:
     """The same model in segre; tensors that are named in `scaled` are multiplied."""
     model = library(family)
     spec = from_config({**CONFIGS[family], "architectures": [type(model).__name__]}, family)
     weights = Read(replace(spec, t=32), weights_of(model, spec), scaled)
     trunk = Read(weights.spec.trunk(), weights.vector, scaled)
     assert list(tensors(trunk.spec)) == list(tensors(spec))[: len(tensors(trunk.spec))]
-    return Loaded(family, trunk, family=family)
+    store = Store(None, {}, None, family)
+    return Model(store, family, trunk.spec, {}, tensors=trunk)
 
 
 def states(family: str, ids: np.ndarray) -> list[np.ndarray]:

@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from segre.collapse.models import Loaded
+from segre.checkpoint.inputs import require_tokens
+from segre.checkpoint.model import Model
 from segre.collapse.passes import Affine, Pass, RecordedLayer, TokenMap
 from segre.collapse.variants import BARE, Variant
-from segre.errors import SpecError, UnsupportedError
+from segre.errors import UnsupportedError
 from segre.fields import Real
 from segre.fields.interface import Array
 from segre.fields.threads import threads_for
@@ -30,20 +31,13 @@ _READ = ("hook_resid_pre", "hook_resid_mid")  # the streams that attention and a
 _KEPT = (*_READ, "attn.hook_pattern")
 
 
-def record(
-    loaded: Loaded, ids: Any, variant: Variant = BARE, *, memory: int = DEFAULT_LIMIT
-) -> Pass:
+def record(model: Model, ids: Any, variant: Variant = BARE, *, memory: int = DEFAULT_LIMIT) -> Pass:
     """A pass of a variant on tokens (n,), or on a batch of sequences (b, n), in float64."""
-    _require_patterns(loaded)
-    loaded.require_memory("recorded matrices", 8 * loaded.parameters, memory)
-    words = np.asarray(ids)
-    if words.ndim not in (1, 2) or words.shape[-1] < 1:
-        raise SpecError(f"tokens have shape {list(words.shape)}; allowed: (n,) or (b, n)")
-    single = words.ndim == 1
-    tokens, spec = Tokens(np.atleast_2d(words)), loaded.spec
-    if tokens.words.size and not 0 <= tokens.words.min() <= tokens.words.max() < loaded.vocabulary:
-        most = loaded.vocabulary - 1
-        raise SpecError(f"a token is not in the vocabulary; allowed: 0 to {most}")
+    _require_patterns(model)
+    model.require_memory("recorded matrices", 8 * model.spec.parameters, memory)
+    words = require_tokens(model, ids)
+    single, spec = words.ndim == 1, model.spec
+    tokens = Tokens(np.atleast_2d(words))
 
     def rows(x: Array) -> Array:
         return np.ascontiguousarray((x[0, 0, 0] if single else x[:, 0, 0]).swapaxes(-1, -2))
@@ -72,20 +66,20 @@ def record(
         return x
 
     with threads_for(spec.d):
-        ((x,),) = run(loaded.weights, [tokens], Real(), [variant.edit], hook)
+        ((x,),) = run(model, [tokens], Real(), [variant.edit], hook)
     return Pass(streams[0], tuple(layers), rows(x))
 
 
-def _require_patterns(loaded: Loaded) -> None:
-    for mechanism in loaded.spec.mechanisms:
+def _require_patterns(model: Model) -> None:
+    for mechanism in model.spec.mechanisms:
         if not mechanism.sums_to_one:
             raise UnsupportedError(
-                f"model {loaded.name!r}: {mechanism.name} attention is not supported, since its "
+                f"model {model.name!r}: {mechanism.name} attention is not supported, since its "
                 "patterns do not sum to one"
             )
-    if loaded.spec.gate != "none":
+    if model.spec.gate != "none":
         raise UnsupportedError(
-            f"model {loaded.name!r}: gated heads are not supported, since they are not a pattern "
+            f"model {model.name!r}: gated heads are not supported, since they are not a pattern "
             "times a matrix"
         )
 

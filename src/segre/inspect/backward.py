@@ -40,7 +40,7 @@ def gradients(
     recorded: Recorded, seed: Array | None = None, dtype: npt.DTypeLike = np.float32
 ) -> Gradients:
     """Gradients of the sum of seed times outputs; of the loss, or a random sum, without a seed."""
-    weights, spec, tokens = recorded.subject.weights, recorded.spec, Tokens(recorded.ids[None])
+    weights, spec, tokens = recorded.model, recorded.spec, Tokens(recorded.ids[None])
 
     def read(layer: int, number: int) -> Mapping[str, Traced]:
         return _constants(sublayer_weights(weights, layer, number, dtype))
@@ -90,9 +90,7 @@ def default_seed(recorded: Recorded) -> Array:
 def _through_head(recorded: Recorded, seed: Array, dtype: npt.DTypeLike) -> Array:
     field = Reverse(Real(dtype))
     x = field.variable(_columns(recorded.streams[-1], dtype))
-    out = ending(
-        recorded.subject.weights, recorded.tokens, field, x, dtype=dtype, lifted=_constants
-    )
+    out = ending(recorded.model, recorded.tokens, field, x, dtype=dtype, lifted=_constants)
     field.backward(out, seed.astype(dtype).reshape(out.value.shape))
     assert x.gradient is not None
     return np.asarray(x.gradient[0, 0, 0].T)

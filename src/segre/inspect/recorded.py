@@ -12,13 +12,13 @@ from functools import cached_property
 
 import numpy as np
 
+from segre.checkpoint.model import Model
 from segre.fields import Real
 from segre.fields.interface import Array
 from segre.fields.threads import threads_for
 from segre.geometry.progress import Progress, quiet
 from segre.inspect.interventions import NOTHING, Intervention
-from segre.inspect.subject import Subject
-from segre.transformer.forward import Place, Tokens, at_length, finished, outputs_by_part
+from segre.transformer.forward import Place, Tokens, finished, outputs_by_part
 from segre.transformer.spec import Transformer
 
 
@@ -48,7 +48,7 @@ class Layer:
 class Recorded:
     """A forward pass of one sequence, written down."""
 
-    subject: Subject
+    model: Model
     ids: Array  # (n,)
     words: tuple[str, ...]  # texts of the tokens, if a tokenizer is there
     streams: tuple[Array, ...]  # (n, d), before the first layer and after each
@@ -59,7 +59,7 @@ class Recorded:
     @property
     def spec(self) -> Transformer:
         """The architecture."""
-        return self.subject.spec
+        return self.model.spec
 
     @property
     def tokens(self) -> int:
@@ -83,10 +83,16 @@ class Recorded:
         """Singular values of every stream, the largest first."""
         return tuple(np.linalg.svd(X, compute_uv=False) for X in self.streams)
 
+    @property
+    def predicts(self) -> bool:
+        """Whether the model predicts next tokens, so that it has a loss on a text."""
+        spec = self.spec
+        return spec.causal and spec.output == "logits" and not (spec.labels or spec.pooler)
+
     @cached_property
     def loss(self) -> float | None:
         """Nats for each next token; None if the model predicts none."""
-        if not self.subject.predicts or self.tokens < 2:
+        if not self.predicts or self.tokens < 2:
             return None
         logits = self.outputs[:, :-1]
         top = logits.max(axis=0)
@@ -107,7 +113,7 @@ class Recorded:
 
 
 def recorded(
-    subject: Subject,
+    model: Model,
     ids: Sequence[int] | Array,
     words: Sequence[str] = (),
     intervention: Intervention = NOTHING,
@@ -116,8 +122,8 @@ def recorded(
 ) -> Recorded:
     """Run a model on tokens (n,) in double precision, and write down what measures need."""
     tokens = Tokens(np.asarray(ids)[None])
-    intervention.require(subject.spec, tokens.length)
-    weights, spec = subject.weights, at_length(subject.spec, tokens.length)
+    intervention.require(model.spec, tokens.length)
+    spec = model.spec
     layers = [Layer() for _ in range(spec.layers)]
     streams: list[Array] = []
     last: list[Array] = []
@@ -135,8 +141,8 @@ def recorded(
         return x
 
     with threads_for(spec.d), np.errstate(over="ignore", invalid="ignore"):
-        outputs = finished(outputs_by_part(weights, tokens, Real(), hook=hook))[0]
-    found = (subject, np.asarray(ids), tuple(words), tuple(streams), tuple(layers))
+        outputs = finished(outputs_by_part(model, tokens, Real(), hook=hook))[0]
+    found = (model, np.asarray(ids), tuple(words), tuple(streams), tuple(layers))
     return Recorded(*found, last[0] if last else None, outputs)
 
 

@@ -77,6 +77,10 @@ class Place:
     edit: int = 0
     batch: int = 0
 
+    def full(self, name: str) -> str:
+        """The name of a point in the whole model."""
+        return name if self.number in (EMBED, HEAD) else f"blocks.{self.layer - 1}.{name}"
+
     def depth(self, name: str) -> int | None:
         """After how many layers the stream is at a point; None if that is not between layers."""
         if name == "hook_resid_pre" and self.layer == 1:
