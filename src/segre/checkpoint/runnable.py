@@ -1,11 +1,4 @@
-"""Opening whatever can be run on tokens: a checkpoint, or a design, which gets random weights.
-
->>> model = open_model("gpt2/d=16/layers=2/heads=2/ff=8/vocab=50/t=16", seed=1)
->>> model
-<Model: gpt2/d=16/layers=2/heads=2/ff=8/vocab=50/t=16 (gpt2), 2 layers of width 16, ...>
->>> model.part("head")["norm.gain"].shape, model.trunk.spec.output
-((16, 1), 'hidden')
-"""
+"""Opening whatever can be run on tokens: a checkpoint, or a design, which gets random weights."""
 
 from __future__ import annotations
 
@@ -36,6 +29,12 @@ def open_model(source: Source, seed: int = 0) -> Model:
     weights, which are drawn with the `seed` when they are needed. Every function that takes a
     checkpoint or an architecture also takes an opened model. Where the head of a checkpoint is of a
     kind that is not known, the model ends with its hidden states.
+
+    >>> model = open_model("gpt2/d=16/layers=2/heads=2/ff=8/vocab=50/t=16", seed=1)
+    >>> model
+    <Model: gpt2/d=16/layers=2/heads=2/ff=8/vocab=50/t=16 (gpt2), 2 layers of width 16, ...>
+    >>> model.spec.output, model.part("1")["W_Q"].shape
+    ('logits', (2, 1, 8, 16))
     """
     if isinstance(source, Model):
         return replace(source, lent=True)

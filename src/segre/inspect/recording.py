@@ -1,11 +1,4 @@
-"""The values inside one pass of a model, by the names of their points.
-
->>> found = record("gpt2/d=16/layers=2/heads=2/ff=8/vocab=50/t=16", "*.hook_pattern", length=5)
->>> found
-<Recording: 2 points on 5 tokens, 0.8 KiB>
->>> found["blocks.1.attn.hook_pattern"].shape
-(2, 5, 5)
-"""
+"""The values inside one pass of a model, by the names of their points."""
 
 from __future__ import annotations
 
@@ -80,6 +73,13 @@ def record(
     token and channel, patterns 8 bytes for each head and pair of tokens; what all of it would take
     is computed first, and refused above the limit. `settings` and `ablations` are those of
     `diagnose`.
+
+    >>> spec = "gpt2/d=16/layers=2/heads=2/ff=8/vocab=50/t=16"
+    >>> found = record(spec, "*.hook_pattern", length=5)
+    >>> found
+    <Recording: 2 points on 5 tokens, 0.8 KiB>
+    >>> found["blocks.1.attn.hook_pattern"].shape
+    (2, 5, 5)
     """
     model = open_model(source, seed)
     if ids is None:
