@@ -11,8 +11,8 @@ from typing import Any
 
 from bench.harness import Report, arguments
 from segre.checkpoint.inputs import random_tokens
+from segre.checkpoint.runnable import load
 from segre.collapse.curves import cost
-from segre.collapse.models import load
 
 MODELS = ("bert-base-uncased", "gpt2", "smollm2-135m")
 QUICK = ("bert/d=64/layers=4/heads=4/ff=128/vocab=500/t=64",)

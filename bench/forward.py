@@ -26,7 +26,8 @@ import numpy as np
 from bench.harness import Report, arguments, blas_threads, packaged, peak_memory
 from bench.peers import library_model
 from bench.random_llama import LLAMA, TINY, written
-from segre.collapse.models import load
+from segre.checkpoint.inputs import vocabulary
+from segre.checkpoint.runnable import load
 from segre.fields import Real
 from segre.transformer.forward import Tokens, outputs
 
@@ -53,13 +54,13 @@ def passes(name: str, folder: Path, repeats: int, inputs: int) -> dict[str, Any]
     """The two passes, in turns."""
     loaded = load(folder)
     torch, model = library_model(str(folder))
-    ids = np.random.default_rng(0).integers(loaded.vocabulary, size=(inputs, LENGTH))
+    ids = np.random.default_rng(0).integers(vocabulary(loaded.spec), size=(inputs, LENGTH))
     tokens, given, field = Tokens(ids), torch.tensor(ids), Real(np.float32)
     own: list[float] = []
     peer: list[float] = []
     for _ in range(repeats + 1):
         began = process_time()
-        found = outputs(loaded.weights, tokens, field)
+        found = outputs(loaded, tokens, field)
         own.append(process_time() - began)
         began = process_time()
         with torch.inference_mode():

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from bench.harness import Report, arguments, blas_threads, packaged
-from segre.collapse.models import load
+from segre.checkpoint.runnable import load, open_model
 from segre.collapse.passes import Pass
 from segre.collapse.paths import head_shares, share
 from segre.collapse.record import record
@@ -28,7 +28,6 @@ from segre.collapse.variants import FULL
 from segre.fields.interface import Array
 from segre.inspect.diagnose import diagnose
 from segre.inspect.recorded import recorded
-from segre.inspect.subject import subject
 from segre.inspect.trace import trace
 
 COLUMNS = {
@@ -103,7 +102,7 @@ def lens(folder: Path, ids: Array) -> Callable[[], Any] | None:
 
 def apart(name: str, folder: Path, ids: Array, cached: Callable[[], Any] | None) -> list[Any]:
     """How far patterns, and streams relative to their largest number, are from the libraries'."""
-    seen = recorded(subject(folder), ids)
+    seen = recorded(open_model(folder), ids)
     out = library(folder, ids)()
     before = [x[0].numpy() for x in out.hidden_states[:-1]]
     found = {"transformers": ([x[0].numpy() for x in out.attentions], before)}
@@ -133,7 +132,7 @@ def apart(name: str, folder: Path, ids: Array, cached: Callable[[], Any] | None)
 def compare(
     folder: Path, name: str, tokens: int, repeats: int
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    model = subject(folder)
+    model = open_model(folder)
     ids = np.random.default_rng(0).integers(model.spec.vocab, size=tokens)
     one = cpu(lambda: recorded(model, ids), repeats)
     peer = cpu(library(folder, ids), repeats)

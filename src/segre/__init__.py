@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from segre.certificate import write_certificate as write_certificate
     from segre.checkpoint.any_size import move as move
     from segre.checkpoint.any_size import same as same
+    from segre.checkpoint.runnable import open_model
     from segre.discovery import catalog as catalog
     from segre.errors import SegreError as SegreError
     from segre.finding import Finding as Finding
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from segre.geometry.samples import samples as samples
     from segre.geometry.strata import classify as classify
     from segre.inspect.diagnose import diagnose as diagnose
+    from segre.inspect.recording import record as record
     from segre.inspect.trace import trace as trace
     from segre.models import architecture as architecture
     from segre.polynomial.spec import Polynomial as Polynomial
@@ -57,6 +59,8 @@ if TYPE_CHECKING:
     from segre.weights import PolynomialWeights as PolynomialWeights
     from segre.weights import Weights as Weights
 
+    open = open_model
+
 # Names are loaded when first used, so that `segre --help` does not wait for NumPy.
 _HOMES = {
     # networks and weights
@@ -72,7 +76,9 @@ _HOMES = {
     "Analysis": "segre.analysis.run",
     "compare": "segre.analysis.comparison",
     "diff": "segre.analysis.diff",
+    "open": "segre.checkpoint.runnable:open_model",
     "diagnose": "segre.inspect.diagnose",
+    "record": "segre.inspect.recording",
     "trace": "segre.inspect.trace",
     "cost": "segre.sequence.cost",
     "attend": "segre.sequence.attend",
@@ -114,7 +120,8 @@ def __getattr__(name: str) -> Any:
         warn(f"segre.{name} is now segre.{now}", DeprecationWarning, stacklevel=2)
         name = now
     if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+        home, _, own = _HOMES[name].partition(":")
+        return getattr(import_module(home), own or name)
     if name in _NAMESPACES:
         return import_module(f"segre.{name}")
     raise AttributeError(f"module 'segre' has no attribute {name!r}")

@@ -56,7 +56,7 @@ def test_parts_agree_with_each_other(spec: Any) -> None:
     what, size, redundancy = (found[key].data for key in CHEAP)
     if what is None or size is None or redundancy is None:
         raise AssertionError([part.reason for part in found.parts])
-    assert sum(what["pieces"].values()) == size["parameters"] == found.target.spec.parameters
+    assert sum(what["pieces"].values()) == size["parameters"] == found.spec.parameters
     total = sum(one["dimension"] for one in redundancy["symmetries"])
     assert f"{size['parameters']:,} parameters" in found["dimension"].lead
     known = "estimate" if size["upper"] is None else "upper"
@@ -216,8 +216,8 @@ def test_every_kind_of_target_is_the_same_architecture(model: Path, tmp_path: Pa
     toml.write_text("".join(f"{key} = {json.dumps(v)}\n" for key, v in spec.document().items()))
     for target in (model, config, tmp_path, toml, str(spec)):
         found = segre.analyze(target, only=["dimension"])
-        assert found.target.spec == spec, target
-        assert (found.target.weights is not None) == (target == model)
+        assert found.spec == spec, target
+        assert found.weights == (target == model)
 
 
 def test_a_real_checkpoint() -> None:

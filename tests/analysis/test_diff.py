@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 import segre
 from segre.checkpoint.commands import move
 from segre.checkpoint.inputs import read_text
+from segre.checkpoint.runnable import load
 from segre.cli.app import app
-from segre.collapse.models import load
 from segre.errors import SegreError
 from segre.report.page.render import write_answer
 from segre.report.png import plot as draw

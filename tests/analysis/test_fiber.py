@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from segre.analysis.fiber import fiber_of
-from segre.analysis.target import Target
 from segre.analysis.workbench import Workbench
 from support.zoo import save_tiny
 
@@ -17,7 +16,7 @@ def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def test_the_function_of_a_checkpoint_stays_along_the_curve(model: Path) -> None:
-    found = fiber_of(Workbench(Target.read(model)))
+    found = fiber_of(Workbench.of(model))
     assert found is not None
     assert found.changed < 1e-12
     assert found.moved > 0.1
@@ -28,7 +27,7 @@ def test_the_function_of_a_checkpoint_stays_along_the_curve(model: Path) -> None
 
 @pytest.mark.parametrize("spec", ["softmax/d=4,4/a=2/t=3", "lightning/d=3,4,3/a=2/heads=2/t=3"])
 def test_so_does_that_of_a_stack(spec: str) -> None:
-    found = fiber_of(Workbench(Target.read(spec)))
+    found = fiber_of(Workbench.of(spec))
     assert found is not None
     assert found.changed < 1e-10
     assert found.random > 1e-3
@@ -37,4 +36,4 @@ def test_so_does_that_of_a_stack(spec: str) -> None:
 
 @pytest.mark.parametrize("spec", ["softmax/d=4,4/a=1/t=3", "gpt2", "poly/3-5-2/degree=3"])
 def test_where_there_is_no_such_curve_there_is_no_picture(spec: str) -> None:
-    assert fiber_of(Workbench(Target.read(spec))) is None
+    assert fiber_of(Workbench.of(spec)) is None

@@ -71,7 +71,7 @@ def test_one_number_of_a_large_model_has_one_label(name: str) -> None:
     if name in NOT_COUNTED:
         assert {part.status for part in found.parts} == {"not run"}
         return
-    theorem = apply(found.target.spec)
+    theorem = apply(found.spec)
     proved = theorem is not None and theorem.holds
     estimated = found["dimension"].data["upper"] is None
     label = "proved by theorem" if proved else "estimated" if estimated else "bounded"
@@ -105,7 +105,7 @@ def test_a_theorem_is_certified_at_the_size_of_the_model(name: str) -> None:
     assert (tile.value, tile.status) == ("valid", "proved by theorem")
     assert "not the theorem" in tile.remark
     (certificate,) = part.data["certificates"]
-    assert certificate["digest"] == found.target.spec.digest
+    assert certificate["digest"] == found.spec.digest
     assert certificate == segre.certify(name)
     assert "docs/theorems.md" in part.how
 
@@ -121,7 +121,7 @@ def test_what_is_proved_of_small_networks_is_not_said_of_the_large_one(name: str
     certificates = part.data["certificates"]
     (table,) = [block for block in page.sections[0].blocks if isinstance(block, Table)]
     for row, certificate in zip(table.rows, certificates, strict=True):
-        assert certificate["digest"] != found.target.spec.digest
+        assert certificate["digest"] != found.spec.digest
         spec = segre.architecture(certificate["spec"])
         layers = f"{spec.layers} layer{'s' * (spec.layers != 1)}"
         assert row[:2] == (f"{layers}, width {spec.d}", spec.parameters)

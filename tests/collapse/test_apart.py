@@ -8,16 +8,17 @@ import pytest
 from flint import arb
 
 from segre.checkpoint.inputs import random_tokens
+from segre.checkpoint.model import Model
+from segre.checkpoint.runnable import load
 from segre.collapse.continued import can_continue, continued
 from segre.collapse.curves import FLOOR, curves
-from segre.collapse.models import Loaded, load
 from segre.collapse.residual import relative_residual
 from segre.collapse.variants import ALL, Variant
 from segre.fields import Real
 from segre.fields.ball import Ball
-from segre.transformer.forward import Tokens, at_length, embed, run, sublayer_weights
+from segre.transformer.forward import Place, Tokens, at_length, embed, run, sublayer_weights
 from segre.transformer.stages import sublayer
-from support.small_models import WHOLE, small, tokens
+from support.small_models import WHOLE, at_depths, small, tokens
 
 BARE = [variant for variant in ALL if not variant.skip]
 LIMIT = 1e-13  # double precision has its own floor: rounding, three digits above
@@ -36,19 +37,20 @@ DEEP = {
 }
 
 
-def in_doubles(loaded: Loaded, ids: np.ndarray) -> np.ndarray:
+def in_doubles(loaded: Model, ids: np.ndarray) -> np.ndarray:
     """Relative residuals, 0 where the tokens are too small for floats."""
-    found = np.zeros((len(BARE), loaded.layers + 1))
+    found = np.zeros((len(BARE), loaded.spec.layers + 1))
 
-    def see(depth: int, place: int, _batch: int, x: np.ndarray) -> None:
+    def see(depth: int, place: Place, x: np.ndarray) -> None:
         if np.abs(x).max() > 1e-280:
-            found[place, depth] = relative_residual(x[0, 0, 0].T)
+            found[place.edit, depth] = relative_residual(x[0, 0, 0].T)
 
-    run(loaded.weights, [Tokens(ids)], Real(), [variant.edit for variant in BARE], see)
+    edits = [variant.edit for variant in BARE]
+    run(loaded, [Tokens(ids)], Real(), edits, at_depths(see))
     return found
 
 
-def compared(loaded: Loaded, ids: np.ndarray) -> list[np.ndarray]:
+def compared(loaded: Model, ids: np.ndarray) -> list[np.ndarray]:
     with np.errstate(all="ignore"):
         logs = continued(loaded, BARE, ids)
         doubles = in_doubles(loaded, ids)
@@ -101,15 +103,15 @@ def test_it_is_the_model_in_balls_of_thousands_of_bits(spec: str) -> None:
     with np.errstate(all="ignore"):
         logs = continued(loaded, BARE, ids)
     length = at_length(loaded.spec, loaded.spec.t)
-    start = embed(loaded.weights, Tokens(ids), Real())
+    start = embed(loaded, Tokens(ids), Real())
     for variant, log in zip(BARE, logs, strict=True):
         with field.precision():
             x = field.floats(start)
-            for layer in range(1, loaded.layers + 1):
+            for layer in range(1, loaded.spec.layers + 1):
                 for number in (1, 2):
                     edited = variant.edit(length, number)
                     if edited is not None:
-                        w = field.weights(sublayer_weights(loaded.weights, layer, number))
+                        w = field.weights(sublayer_weights(loaded, layer, number))
                         x = sublayer(field, w, x, spec=edited, layer=layer, number=number)
             X = x[0, 0, 0]
             rest = X - X.sum(axis=1, keepdims=True) / arb(X.shape[1])

@@ -11,9 +11,10 @@ import pytest
 from collapse.test_apart import DEEP
 from collapse.test_variants import streams
 from segre.checkpoint.inputs import Inputs, random_tokens
+from segre.checkpoint.model import Model
+from segre.checkpoint.runnable import load
 from segre.collapse import curves as module
 from segre.collapse.curves import Curve, cost, curves
-from segre.collapse.models import Loaded, load
 from segre.collapse.residual import Measures
 from segre.collapse.streams import of_streams
 from segre.collapse.variants import ALL, ALONE, FULL, PAPER, Variant, variant
@@ -22,7 +23,7 @@ from support.small_models import CAUSAL, FAMILIES, POST, small, tokens
 MEASURES = ("relative", "relative_frobenius", "cosine", "size")
 
 
-def deep(family: str, layers: int = 8, seed: int = 0) -> Loaded:
+def deep(family: str, layers: int = 8, seed: int = 0) -> Model:
     """A model with random weights, as before training."""
     given = family.replace("_", "-")
     text = DEEP.get(given, DEEP["llama"].replace("llama", given))

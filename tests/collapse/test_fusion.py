@@ -14,7 +14,7 @@ from segre.collapse.residual import relative_residual
 from segre.collapse.variants import FULL
 from segre.errors import SegreError
 from segre.transformer.forward import Tokens, run
-from support.small_models import small
+from support.small_models import at_depths, small
 
 
 @pytest.mark.parametrize("how", ["max", "mean", "concat"])
@@ -24,9 +24,9 @@ def test_fused_streams(how: str) -> None:
     found = curves(loaded, inputs, [FULL], fuse=how)[FULL].fused
     every: list[np.ndarray] = []
     run(
-        loaded.weights,
+        loaded,
         [Tokens(batch) for batch in inputs.batches],
-        see=lambda *seen: every.append(seen[-1][:, 0, 0].swapaxes(1, 2)),
+        hook=at_depths(lambda *seen: every.append(seen[-1][:, 0, 0].swapaxes(1, 2))),
     )
     fused = {
         "max": lambda: np.max(every, axis=0),

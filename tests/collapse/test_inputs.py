@@ -7,8 +7,10 @@ import pytest
 from transformers import AutoTokenizer
 
 from segre.checkpoint import inputs
-from segre.checkpoint.inputs import Inputs, random_tokens, read_text
-from segre.collapse.models import Loaded, load
+from segre.checkpoint.inputs import Inputs, random_tokens, read_text, vocabulary
+from segre.checkpoint.model import Model
+from segre.checkpoint.runnable import load
+from segre.checkpoint.store import Store
 from segre.errors import CheckpointError, SpecError, TooLargeError
 from support.checkpoints import minilm, save_tokenizer
 from support.small_models import FAMILIES, small
@@ -20,11 +22,16 @@ def rows(found: Inputs) -> list[list[int]]:
     return [row for batch in found.batches for row in batch.tolist()]
 
 
+def beside(model: Model, folder: Path) -> Model:
+    """The model, with its tokenizer in a directory."""
+    return replace(model, store=Store(folder, {}, None, model.name))
+
+
 @pytest.fixture
-def reader(tmp_path: Path) -> Loaded:
+def reader(tmp_path: Path) -> Model:
     """A model with a tokenizer: [CLS] is 0, [SEP] is 1, w0 is 2, ..."""
     save_tokenizer(tmp_path, WORDS)
-    return replace(small("bert"), folder=tmp_path)
+    return beside(small("bert"), tmp_path)
 
 
 def written(folder: Path, text: str) -> Path:
@@ -40,7 +47,7 @@ def test_random_tokens_are_seeded_and_known_to_the_model(family: str) -> None:
     assert rows(found) == rows(random_tokens(loaded, 40, 20, seed=3))
     assert rows(found) != rows(random_tokens(loaded, 40, 20, seed=4))
     assert (found.count, found.length) == (40, 20)
-    assert {token for row in rows(found) for token in row} == set(range(loaded.vocabulary))
+    assert {token for row in rows(found) for token in row} == set(range(vocabulary(loaded.spec)))
 
 
 def test_the_length_is_what_the_model_takes_unless_given() -> None:
@@ -65,7 +72,7 @@ def test_batches_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
         random_tokens(loaded, 1, 5)
 
 
-def test_a_text_is_cut_into_pieces_of_one_length(reader: Loaded, tmp_path: Path) -> None:
+def test_a_text_is_cut_into_pieces_of_one_length(reader: Model, tmp_path: Path) -> None:
     file = written(tmp_path, " ".join(WORDS))
     found = rows(read_text(reader, file, 100, 10))
     assert [row[1:-1] for row in found] == [list(range(8 * i + 2, 8 * i + 10)) for i in range(5)]
@@ -76,7 +83,7 @@ def test_a_text_is_cut_into_pieces_of_one_length(reader: Loaded, tmp_path: Path)
     assert rows(read_text(reader, written(tmp_path, "w3 w4"), 9, 32)) == [[0, 5, 6, 1]]
 
 
-def test_lines_are_texts_of_their_own(reader: Loaded, tmp_path: Path) -> None:
+def test_lines_are_texts_of_their_own(reader: Model, tmp_path: Path) -> None:
     file = written(tmp_path, "w0 w1 w2\n\n  \nw5\nw1 w2 w3 w4 w5 w6 w7\nw9")
     found = read_text(reader, file, 3, 6, lines=True)
     assert sorted(rows(found)) == [[0, 2, 3, 4, 1], [0, 3, 4, 5, 6, 1], [0, 7, 1]]
@@ -84,7 +91,7 @@ def test_lines_are_texts_of_their_own(reader: Loaded, tmp_path: Path) -> None:
     assert found.document() == {"kind": file.name, "count": 3, "length": 6, "seed": None}
 
 
-def test_texts_that_cannot_be_used_are_refused(reader: Loaded, tmp_path: Path) -> None:
+def test_texts_that_cannot_be_used_are_refused(reader: Model, tmp_path: Path) -> None:
     file = written(tmp_path, "w0 w1 w2")
     with pytest.raises(SpecError, match="directory"):
         read_text(reader, tmp_path)
@@ -97,7 +104,7 @@ def test_texts_that_cannot_be_used_are_refused(reader: Loaded, tmp_path: Path) -
     empty = tmp_path / "empty"
     empty.mkdir()
     with pytest.raises(CheckpointError, match="cannot read a tokenizer"):
-        read_text(replace(reader, folder=empty), file)
+        read_text(beside(reader, empty), file)
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00\x80")
     with pytest.raises(SpecError, match="cannot be read"):
         read_text(reader, tmp_path / "binary")
@@ -105,11 +112,11 @@ def test_texts_that_cannot_be_used_are_refused(reader: Loaded, tmp_path: Path) -
         read_text(reader, written(tmp_path, "\n \n"), lines=True)
 
 
-def test_a_tokenizer_of_another_model_is_refused(reader: Loaded, tmp_path: Path) -> None:
+def test_a_tokenizer_of_another_model_is_refused(reader: Model, tmp_path: Path) -> None:
     file = written(tmp_path, "w0 w39")
     fewer = load("bert/d=8/heads=2/ff=8/vocab=20/t=32")
     with pytest.raises(CheckpointError, match="has more tokens than the 20"):
-        read_text(replace(fewer, folder=tmp_path), file)
+        read_text(beside(fewer, tmp_path), file)
 
 
 def test_a_text_has_the_tokens_that_the_library_gives_it(tmp_path: Path) -> None:

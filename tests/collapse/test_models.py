@@ -17,9 +17,10 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import BertConfig, BertForSequenceClassification
 
-from segre.checkpoint.inputs import random_tokens
+from segre.checkpoint.inputs import longest, random_tokens, vocabulary
+from segre.checkpoint.model import Model
+from segre.checkpoint.runnable import load
 from segre.collapse.curves import curves
-from segre.collapse.models import Loaded, load
 from segre.collapse.record import record
 from segre.collapse.variants import ALL, FULL
 from segre.errors import CheckpointError, SegreError, SpecError, TooLargeError, UnsupportedError
@@ -49,10 +50,10 @@ def saved(family: str, folder: Path) -> Path:
     return folder
 
 
-def weights(loaded: Loaded) -> dict[str, np.ndarray]:
+def weights(loaded: Model) -> dict[str, np.ndarray]:
     found = {}
     for part in parts(loaded.spec):
-        found |= {f"{part}.{name}": x for name, x in loaded.weights.part(part).items()}
+        found |= {f"{part}.{name}": x for name, x in loaded.part(part).items()}
     return found
 
 
@@ -69,8 +70,8 @@ def same(left: dict[str, Any], right: dict[str, Any]) -> bool:
 def test_an_inline_spec_means_random_weights_of_it(text: str) -> None:
     spec, loaded = architecture(text), load(text)
     assert loaded.spec == spec.trunk()
-    assert (loaded.layers, loaded.width, loaded.vocabulary) == (2, 8, 11)
-    assert loaded.longest == (6 if spec.pos == "learned" else None)
+    assert (loaded.spec.layers, loaded.spec.d, vocabulary(loaded.spec)) == (2, 8, 11)
+    assert longest(loaded.spec) == (6 if spec.pos == "learned" else None)
     assert loaded.family == text.partition("/")[0]
     curves(loaded, random_tokens(loaded, 2, 5), ALL)
 
@@ -87,7 +88,7 @@ def test_a_directory_means_its_weights_and_a_config_random_ones(tmp_path: Path) 
     folder = saved("gpt2", tmp_path / "model")
     trained, random = load(folder), load(folder / "config.json", seed=3)
     assert same(weights(trained), weights(small("gpt2")))
-    assert (trained.seed, random.seed) == (None, 3)
+    assert (trained.random, random.random) == (None, 3)
     assert trained.document()["weights"] == "trained"
     assert not same(weights(random), weights(trained))
     (folder / "model.safetensors").unlink()
@@ -98,10 +99,10 @@ def test_a_directory_means_its_weights_and_a_config_random_ones(tmp_path: Path) 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_family_is_read_back(family: str, tmp_path: Path) -> None:
     loaded, ids = load(saved(family, tmp_path / "model")), tokens()
-    assert loaded.parameters == small(family).parameters
+    assert loaded.spec.parameters == small(family).spec.parameters
     right = states(family, ids)[-1]
     for dtype, close in ((np.float64, 1e-10), (np.float32, 1e-5)):
-        found = outputs(loaded.weights, Tokens(ids), Real(dtype)).swapaxes(1, 2)
+        found = outputs(loaded, Tokens(ids), Real(dtype)).swapaxes(1, 2)
         assert np.abs(found - right).max() < close * np.abs(right).max()
 
 
@@ -115,7 +116,7 @@ def test_models_with_heads_are_read_without_them(name: str, tmp_path: Path) -> N
 def test_classes_that_specs_do_not_know_are_read_without_their_heads(tmp_path: Path) -> None:
     config = {key: value for key, value in CONFIGS["bert"].items() if key != "model_type"}
     BertForSequenceClassification(BertConfig(**config)).save_pretrained(tmp_path / "model")
-    assert load(tmp_path / "model").parameters == small("bert").parameters
+    assert load(tmp_path / "model").spec.parameters == small("bert").spec.parameters
 
 
 def test_half_precision_is_read_in_single(tmp_path: Path) -> None:
@@ -123,7 +124,7 @@ def test_half_precision_is_read_in_single(tmp_path: Path) -> None:
     file = folder / "model.safetensors"
     half = {name: weight.bfloat16() for name, weight in load_file(file).items()}
     save_file(half, file, {"format": "pt"})
-    found = load(folder).weights.part("2", ["W_up", "norm1.gain"], np.float32)
+    found = load(folder).part("2", ["W_up", "norm1.gain"], np.float32)
     assert np.array_equal(found["W_up"], half["layers.1.mlp.up_proj.weight"].float().numpy())
     assert {x.dtype for x in found.values()} == {np.dtype(np.float32)}
 
@@ -294,14 +295,14 @@ def test_a_real_model_is_that_of_the_library_and_left_alone(tmp_path: Path) -> N
     shutil.copytree(minilm(), tmp_path / "model")
     before = {path: path.read_bytes() for path in (tmp_path / "model").rglob("*.json")}
     loaded = load(tmp_path / "model")
-    assert (loaded.layers, loaded.width, loaded.heads) == (6, 384, 12)
-    ids = np.random.default_rng(0).integers(loaded.vocabulary, size=(2, 40))
+    assert (loaded.spec.layers, loaded.spec.d, loaded.spec.heads) == (6, 384, 12)
+    ids = np.random.default_rng(0).integers(vocabulary(loaded.spec), size=(2, 40))
     model = AutoModel.from_pretrained(minilm(), attn_implementation="eager").double().eval()
     with torch.inference_mode():
         out = model(input_ids=torch.tensor(ids), output_attentions=True)
     right = out.last_hidden_state.numpy()
     for dtype, close in ((np.float64, 1e-10), (np.float32, 1e-5)):
-        found = outputs(loaded.weights, Tokens(ids), Real(dtype)).swapaxes(1, 2)
+        found = outputs(loaded, Tokens(ids), Real(dtype)).swapaxes(1, 2)
         assert np.abs(found - right).max() < close * np.abs(right).max()
     done = record(loaded, ids, FULL)
     for layer, theirs in zip(done.layers, out.attentions, strict=True):

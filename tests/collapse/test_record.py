@@ -6,7 +6,7 @@ import torch
 from bench.double import Double
 
 from collapse.test_variants import streams
-from segre.collapse.models import load
+from segre.checkpoint.runnable import load
 from segre.collapse.paths import all_paths, head_shares, path_sums, path_term
 from segre.collapse.record import record
 from segre.collapse.variants import ALL, BARE, FULL, PUBLISHED, Variant

@@ -50,9 +50,9 @@ def test_a_model_with_a_sink_has_both_curves() -> None:
                 out[:, 0] *= 200
             return out
 
-    weights = loaded.weights
+    weights = loaded.tensors
     assert isinstance(weights, Read)
-    sunk = replace(loaded, weights=Sunk(weights.spec, weights.vector))
+    sunk = replace(loaded, tensors=Sunk(weights.spec, weights.vector))
     found = curves(sunk, inputs, [FULL])
     (curve,) = found.curves
     assert (curve.sink.position, curve.sink.inputs, curve.sink.of) == (0, 4, 4)
@@ -63,4 +63,4 @@ def test_a_model_with_a_sink_has_both_curves() -> None:
     assert sentence.endswith(f"{curve.mean('without')[curve.sink.layer]:.3g} without it.")
     document = json.loads(json.dumps(curve.document()))
     assert document["sink"]["position"] == 0
-    assert len(document["without"]["mean"]) == loaded.layers + 1
+    assert len(document["without"]["mean"]) == loaded.spec.layers + 1

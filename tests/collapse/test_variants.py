@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
+from segre.checkpoint.model import Model
 from segre.collapse.gates import WithGates
-from segre.collapse.models import Loaded
 from segre.collapse.variants import (
     ALL,
     ALONE,
@@ -21,13 +21,14 @@ from segre.collapse.variants import (
 )
 from segre.errors import SpecError, UnsupportedError
 from segre.fields import Real
-from segre.transformer.forward import Tokens, outputs, run
+from segre.transformer.forward import Place, Tokens, outputs, run
 from support import by_hand
 from support.small_models import (
     CAUSAL,
     FAMILIES,
     PLAIN,
     POST,
+    at_depths,
     library,
     modules,
     small,
@@ -41,16 +42,16 @@ NAMES = [str(each) for each in ALL]
 
 
 def streams(
-    loaded: Loaded, ids: np.ndarray, cuts: list[Variant], dtype: Any = np.float64
+    loaded: Model, ids: np.ndarray, cuts: list[Variant], dtype: Any = np.float64
 ) -> list[list[np.ndarray]]:
     """Of every variant, the streams before the layers and after each: (inputs, tokens, width)."""
     found: list[list[np.ndarray]] = [[] for _ in cuts]
 
-    def see(depth: int, place: int, _batch: int, x: np.ndarray) -> None:
-        assert len(found[place]) == depth
-        found[place].append(x[:, 0, 0].swapaxes(1, 2))
+    def see(depth: int, place: Place, x: np.ndarray) -> None:
+        assert len(found[place.edit]) == depth
+        found[place.edit].append(x[:, 0, 0].swapaxes(1, 2))
 
-    run(loaded.weights, [Tokens(ids)], Real(dtype), [cut.edit for cut in cuts], see)
+    run(loaded, [Tokens(ids)], Real(dtype), [cut.edit for cut in cuts], at_depths(see))
     return found
 
 
@@ -69,7 +70,7 @@ def test_the_model_as_it_is_has_the_hidden_states_of_the_library(family: str) ->
         if family != "minimax":  # of which the library shows the stream before its norms
             for ours, theirs in zip(found[:ends], right[:ends], strict=True):
                 assert furthest(theirs, ours) < close
-        last = outputs(loaded.weights, Tokens(ids), Real(dtype))  # with the final norm
+        last = outputs(loaded, Tokens(ids), Real(dtype))  # with the final norm
         assert furthest(right[-1], last.swapaxes(1, 2)) < close
 
 
@@ -171,12 +172,12 @@ def test_names_tell_variants_apart() -> None:
 # --- attention changed -----------------------------------------------------------------------
 
 
-def changed_by_hand(loaded: Loaded, X: np.ndarray, layer: int, cut: Variant) -> np.ndarray:
+def changed_by_hand(loaded: Model, X: np.ndarray, layer: int, cut: Variant) -> np.ndarray:
     """One attention of a BERT without skip and norm, from the weights: tokens are rows."""
-    w = WithGates(loaded.weights, seed=5).part(str(layer))
+    w = WithGates(loaded, seed=5).part(str(layer))
     n = len(X)
     out = np.zeros_like(X)
-    for h in range(loaded.heads):
+    for h in range(loaded.spec.heads):
         Q, K, V = (X @ w[f"W_{name}"][h, 0].T + w[f"b_{name}"][h, 0, :, 0] for name in "QKV")
         scores = Q @ K.T / np.sqrt(Q.shape[1])
         if cut.window:
@@ -196,9 +197,9 @@ def test_changed_attention_is_what_its_definition_says(name: str) -> None:
     loaded, ids = small("bert"), tokens(1)
     cut = variant(f"attention-norm:{name}")
     cut.require(loaded.spec)
-    (found,) = streams(replace(loaded, weights=WithGates(loaded.weights, 5)), ids, [cut])
+    (found,) = streams(replace(loaded, tensors=WithGates(loaded, 5)), ids, [cut])
     X = found[0][0]
-    for depth in range(1, loaded.layers + 1):
+    for depth in range(1, loaded.spec.layers + 1):
         X = changed_by_hand(loaded, X, depth, cut)
         assert furthest(X, found[depth][0]) < 1e-12
     assert str(variant(str(cut))) == str(cut)
@@ -212,8 +213,8 @@ def test_a_window_of_everything_and_a_gate_on_nothing_change_nothing(family: str
     narrow = streams(loaded, ids, [variant("full:window=1")])[0]
     (alone,) = streams(loaded, ids[:, :1], [FULL])
     assert furthest(alone[-1][0, 0], narrow[-1][0, 0]) < 1e-12  # the first token sees itself alone
-    gates = WithGates(loaded.weights, 3)
-    gated, bare = streams(replace(loaded, weights=gates), ids, [variant("full:gate"), FULL])
+    gates = WithGates(loaded, 3)
+    gated, bare = streams(replace(loaded, tensors=gates), ids, [variant("full:gate"), FULL])
     assert np.array_equal(bare[-1], plain[-1])  # W_G is there, and nothing reads it
     assert not np.allclose(gated[-1], plain[-1])
 
@@ -223,7 +224,7 @@ def test_removing_the_gap_removes_what_all_tokens_share() -> None:
     still = tuple((name, 0.0) for name in ("W_Q", "b_Q"))
     loaded, ids = small("bert", still), tokens(1)
     (found,) = streams(loaded, ids, [variant("attention-norm:gapless")])
-    bias = loaded.weights.part("1")["b_O"][:, 0]
+    bias = loaded.part("1")["b_O"][:, 0]
     assert np.abs(found[1][0] - bias).max() < 1e-12
 
 

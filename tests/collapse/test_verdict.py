@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from collapse.test_apart import DEEP
 from segre.checkpoint.inputs import random_tokens
+from segre.checkpoint.runnable import load
 from segre.collapse.curves import Curve, Curves, curves
-from segre.collapse.models import load
 from segre.collapse.variants import ALL, Variant, variant
 from segre.collapse.verdict import advice
 

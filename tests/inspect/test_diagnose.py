@@ -12,6 +12,7 @@ from bench.double import Double
 from typer.testing import CliRunner
 
 import segre
+from segre.checkpoint.runnable import open_model
 from segre.cli.app import app
 from segre.errors import SegreError
 from segre.fields import Real
@@ -22,7 +23,6 @@ from segre.inspect.measure import measures
 from segre.inspect.measures.sinks import SINK, largest
 from segre.inspect.measures.spikes import participation
 from segre.inspect.recorded import recorded
-from segre.inspect.subject import subject
 from segre.transformer.layers import root_mean_square
 from support.checkpoints import minilm, rewritten, save_tokenizer, smollm2
 from support.zoo import save_tiny
@@ -38,7 +38,7 @@ def keys(found) -> set[str]:
 @pytest.mark.parametrize("name", FAMILIES)
 def test_streams_patterns_and_gradients_are_those_of_the_library(name: str, tmp_path: Path) -> None:
     folder = save_tiny(name, tmp_path / "model")
-    seen = recorded(subject(folder), IDS)
+    seen = recorded(open_model(folder), IDS)
     kind = transformers.AutoConfig.from_pretrained(folder).architectures[0]
     model = getattr(transformers, kind).from_pretrained(folder, attn_implementation="eager")
     model.set_experts_implementation("eager")
@@ -78,7 +78,7 @@ def test_a_planted_spike_is_found_where_it_is(tmp_path: Path) -> None:
 
 
 def test_a_set_number_is_found_exactly(tmp_path: Path) -> None:
-    model = subject(save_tiny("llama", tmp_path / "one"))
+    model = open_model(save_tiny("llama", tmp_path / "one"))
     seen = recorded(model, IDS, (), Intervention.read(["2:4:11=5000"]))
     spikes = next(m for m in measures() if m.key == "spikes")
     found = list(spikes.find(seen, spikes.of(seen)))
@@ -134,7 +134,7 @@ def test_minilm(tmp_path: Path) -> None:
     found = segre.diagnose(minilm(), text=text, control=True)
     spikes = found.values["spikes"]
     assert spikes.max() == pytest.approx(52.5, rel=0.01)
-    model = subject(minilm())
+    model = open_model(minilm())
     seen = recorded(model, tokens_of(model, text, 64, 0).batches[0][0])
     depth = int(spikes.argmax())
     place = np.unravel_index(np.abs(seen.streams[depth]).argmax(), seen.streams[depth].shape)
@@ -144,13 +144,13 @@ def test_minilm(tmp_path: Path) -> None:
     assert [int(n) for n in sinks.sum(axis=1)][2:4] == [11, 11]
     assert keys(found) >= {"sinks", "contraction"}
     assert found.control_findings == 0
-    assert not model.predicts
+    assert not seen.predicts
     assert found.loss is None
 
 
 def test_interventions_do_what_they_say(tmp_path: Path) -> None:
     folder = save_tiny("llama", tmp_path / "model")
-    model = subject(folder)
+    model = open_model(folder)
     plain = recorded(model, IDS)
     gone = recorded(model, IDS, (), Intervention.read([], ["2.3", "mlp:1"]))
 
@@ -160,7 +160,7 @@ def test_interventions_do_what_they_say(tmp_path: Path) -> None:
         if part == "1":
             w["W_down"][:] = 0
 
-    other = recorded(subject(rewritten(folder, tmp_path / "gone", ablate)), IDS)
+    other = recorded(open_model(rewritten(folder, tmp_path / "gone", ablate)), IDS)
     assert np.allclose(gone.outputs, other.outputs, atol=1e-12)
     assert not np.allclose(gone.outputs, plain.outputs, atol=1e-3)
     median = recorded(model, IDS, (), Intervention.read(["1:2:5=median"]))
@@ -191,7 +191,7 @@ def test_bad_input_is_one_line(more: tuple[str, ...], said: str, tmp_path: Path)
 
 
 def test_numbers_that_overflow_are_said_where(tmp_path: Path) -> None:
-    seen = recorded(subject(save_tiny("llama", tmp_path / "model")), IDS)
+    seen = recorded(open_model(save_tiny("llama", tmp_path / "model")), IDS)
     streams = (*seen.streams[:2], np.full_like(seen.streams[2], np.inf), seen.streams[3])
     with pytest.raises(SegreError, match="not finite after layer 2"):
         require_finite(replace(seen, streams=streams))
@@ -270,7 +270,7 @@ def test_smollm2(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> No
     assert (before.loss, before.sinks) == (pytest.approx(3.602, abs=2e-3), 204)
     assert (after.loss, after.sinks) == (pytest.approx(12.205, abs=0.01), 136)
     assert all(one.loss == pytest.approx(3.6, abs=0.05) for one in controls)
-    model = subject(folder)
+    model = open_model(folder)
     ids = tokens_of(model, text, 48, 0).batches[0][0]
     for setting, loss, sinks in (
         ("12:0:507=11276", 4.212, 195),  # halved

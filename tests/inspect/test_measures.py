@@ -6,15 +6,15 @@ from functools import cache
 import numpy as np
 import pytest
 
+from segre.checkpoint.runnable import open_model
 from segre.inspect.head_details import MOST, block_of, blocks, head_details, in_bytes
 from segre.inspect.measure import measures
 from segre.inspect.recorded import Layer, Recorded, recorded
-from segre.inspect.subject import subject
 
 
 @cache
 def one_layer(kind: str, n: int) -> Recorded:
-    model = subject(f"{kind}/d=4/heads=1/ff=4/vocab=9/t={n}")
+    model = open_model(f"{kind}/d=4/heads=1/ff=4/vocab=9/t={n}")
     return recorded(model, np.arange(n) % 9)
 
 
@@ -137,7 +137,7 @@ def test_what_a_page_keeps_of_heads_is_bounded() -> None:
 
 def test_details_are_those_of_the_pass() -> None:
     seen = recorded(
-        subject("llama/d=16/layers=3/heads=4/kv=2/head=4/ff=8/vocab=50/t=24"), range(24)
+        open_model("llama/d=16/layers=3/heads=4/kv=2/head=4/ff=8/vocab=50/t=24"), range(24)
     )
     found = head_details(seen)
     assert found is not None

@@ -8,9 +8,9 @@ import pytest
 from playwright.sync_api import Browser, expect
 from typer.testing import CliRunner
 
+from segre.checkpoint.runnable import open_model
 from segre.cli.app import app
 from segre.inspect.recorded import recorded
-from segre.inspect.subject import subject
 from support.browser import Opened, opened, running
 from support.zoo import save_tiny
 
@@ -95,7 +95,7 @@ def test_a_click_on_the_map_opens_the_head(
 def test_keys_open_heads_and_what_is_shown_is_the_pass(
     browser: Browser, files: dict[str, Path]
 ) -> None:
-    model = subject(files["model"])
+    model = open_model(files["model"])
     ids = np.random.default_rng(0).integers(model.spec.vocab, size=(1, 12))[0]
     layer = recorded(model, ids).layers[2]
     with opened(browser, files["diagnose"]) as seen:

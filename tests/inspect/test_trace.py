@@ -11,8 +11,8 @@ from bench.double import Double
 from typer.testing import CliRunner
 
 import segre
+from segre.checkpoint.runnable import load, open_model
 from segre.cli.app import app
-from segre.collapse.models import load
 from segre.collapse.passes import Pass, RecordedLayer
 from segre.collapse.record import record
 from segre.collapse.variants import FULL
@@ -28,7 +28,6 @@ from segre.inspect.influence import (
     rollout,
 )
 from segre.inspect.recorded import recorded
-from segre.inspect.subject import Subject, subject
 from support.zoo import save_tiny
 
 FAMILIES = ("llama", "gpt2", "bert", "qwen3", "mixtral", "gpt-neox", "gemma2", "opt")
@@ -60,7 +59,7 @@ def test_the_dense_operator_is_the_operator_and_not_the_jacobian(tmp_path: Path)
     T = dense(done, 1 << 30)
     again = (T @ done.X.reshape(-1)).reshape(done.X.shape) + constants(done)
     assert np.abs(again - done.output).max() < 1e-12 * np.abs(done.output).max()
-    seen = recorded(Subject("trunk", load(folder).weights), IDS[:4])
+    seen = recorded(load(folder), IDS[:4])
     seed = np.random.default_rng(1).standard_normal(done.output.shape)
     back = gradients(seen, seed.T, np.float64).streams[0]
     frozen = pulled(done, seed)
@@ -76,7 +75,7 @@ def test_relevance_is_the_published_rule(tmp_path: Path) -> None:
     model = transformers.BertForSequenceClassification.from_pretrained(
         folder, attn_implementation="eager"
     )
-    seen = recorded(subject(folder), IDS)
+    seen = recorded(open_model(folder), IDS)
     with Double():
         model = model.double().eval()
         out = model(torch.tensor(IDS)[None], output_attentions=True)

@@ -226,7 +226,7 @@ def test_small_models_collapse_without_skips() -> None:
 
 def test_the_published_surgery_leaves_the_activation() -> None:
     """y = N(x + gelu(x)) in the place of the MLP of ALBERT, by hand."""
-    from segre.collapse.models import load
+    from segre.checkpoint.runnable import load
     from segre.transformer.forward import Tokens, run
 
     loaded = load(_config("albert", 1, 24), 0)
@@ -239,8 +239,8 @@ def test_the_published_surgery_leaves_the_activation() -> None:
 
         run(weights, [Tokens(words)], Real(), [edit], see)
 
-    streams("cut", WithoutMatrices(loaded.weights), FULL.edit)
-    streams("attention", loaded.weights, lambda spec, number: spec if number == 1 else None)
+    streams("cut", WithoutMatrices(loaded), FULL.edit)
+    streams("attention", loaded, lambda spec, number: spec if number == 1 else None)
     x = torch.from_numpy(np.ascontiguousarray(seen["attention", 1]))
     y = x + torch.nn.functional.gelu(x, approximate="tanh")
     expected = torch.nn.functional.layer_norm(y, [24], eps=1e-12).numpy()

@@ -25,8 +25,9 @@ from tokenizers.processors import TemplateProcessing
 from transformers.initialization import no_init_weights
 
 from segre.checkpoint.layout import Tensors
-from segre.checkpoint.model import Model, saving
+from segre.checkpoint.model import Model
 from segre.checkpoint.outputs import Tokens
+from segre.checkpoint.saving import saving
 from support.hugging_face import library_output
 from support.once import once
 

@@ -1,6 +1,6 @@
 """Small models of every family, in the transformers library and in segre; gains and biases too."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -10,9 +10,10 @@ import torch
 import transformers
 from bench.double import Double
 
-from segre.collapse.models import Loaded
+from segre.checkpoint.model import Model
+from segre.checkpoint.store import Store
 from segre.models import from_config
-from segre.transformer.forward import query_factors
+from segre.transformer.forward import Hook, Place, query_factors
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import tensors
 from support.hugging_face import weights_of
@@ -177,14 +178,15 @@ def library(family: str) -> Any:
 
 
 @cache
-def small(family: str, scaled: tuple[tuple[str, float], ...] = ()) -> Loaded:
+def small(family: str, scaled: tuple[tuple[str, float], ...] = ()) -> Model:
     """The same model in segre; tensors that are named in `scaled` are multiplied."""
     model = library(family)
     spec = from_config({**CONFIGS[family], "architectures": [type(model).__name__]}, family)
     weights = Read(replace(spec, t=32), weights_of(model, spec), scaled)
     trunk = Read(weights.spec.trunk(), weights.vector, scaled)
     assert list(tensors(trunk.spec)) == list(tensors(spec))[: len(tensors(trunk.spec))]
-    return Loaded(family, trunk, family=family)
+    store = Store(None, {}, None, family)
+    return Model(store, family, trunk.spec, {}, tensors=trunk)
 
 
 def states(family: str, ids: np.ndarray) -> list[np.ndarray]:
@@ -209,6 +211,18 @@ def modules(family: str) -> list[Any]:
         case "gpt2":
             return list(model.h)
     return list(model.layers)
+
+
+def at_depths(see: Callable[[int, Place, np.ndarray], None]) -> Hook:
+    """A hook that shows the streams before the layers and after each, by depth."""
+
+    def hook(place: Place, name: str, x: Any) -> Any:
+        depth = place.depth(name)
+        if depth is not None:
+            see(depth, place, x)
+        return x
+
+    return hook
 
 
 def tokens(count: int = 3, length: int = 9, seed: int = 0) -> np.ndarray:

@@ -56,7 +56,7 @@ _OUTPUTS = {
 
 def what_it_is(bench: Workbench) -> Answer:
     """The architecture as a list of choices, and its parameters by piece."""
-    spec = bench.target.spec
+    spec = bench.spec
     pieces = parameters_by_piece(spec)
     largest = max(pieces, key=lambda name: pieces[name])
     lead = (

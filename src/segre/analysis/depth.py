@@ -12,9 +12,10 @@ import numpy as np
 from segre.analysis.part import Answer
 from segre.analysis.variants import takeaways, versions
 from segre.analysis.workbench import Workbench
+from segre.checkpoint.model import Model
+from segre.checkpoint.runnable import family_of, load
 from segre.collapse.curves import curves
 from segre.collapse.mechanisms import mechanism_advice, mechanism_study
-from segre.collapse.models import Loaded, family_of, load
 from segre.collapse.study import medians, study, study_advice
 from segre.collapse.variants import ALL, ALONE, FULL, what_if
 from segre.collapse.verdict import THRESHOLD, advice, not_measured
@@ -30,7 +31,7 @@ WORDS = 1_000  # vocabulary of what has none
 
 def how_depth_acts(bench: Workbench) -> Answer:
     """Relative residuals by layer: of a stack past the smallest float, of a model by variant."""
-    spec = with_attention(bench.target.spec, "rank against depth")
+    spec = with_attention(bench.spec, "rank against depth")
     if spec.residuals_in_balls:
         return _of_mechanisms(bench)
     if not spec.embedded and spec.norm == "none":
@@ -39,13 +40,13 @@ def how_depth_acts(bench: Workbench) -> Answer:
 
 
 def _of_stack(bench: Workbench) -> Answer:
-    found = study(bench.target.spec, bench.seed, bench.inputs)
+    found = study(bench.spec, bench.seed, bench.inputs)
     how = "mean and residual are carried apart, so that numbers go on below the smallest float"
     return _on_random_tokens(bench, found.document(), study_advice(found), how)
 
 
 def _of_mechanisms(bench: Workbench) -> Answer:
-    found = mechanism_study(bench.target.spec, bench.seed, bench.inputs)
+    found = mechanism_study(bench.spec, bench.seed, bench.inputs)
     how = f"computed in certified arithmetic with {found.bits} bits"
     return _on_random_tokens(bench, found.document(), mechanism_advice(found), how)
 
@@ -61,7 +62,7 @@ def _on_random_tokens(
         lead=first,
         how=f"Random normal weights of variance 1/width and {many} of random "
         f"tokens (seed {bench.seed}); {how}.",
-        command=f"segre model collapse {shlex.quote(str(bench.target.spec))}{options}",
+        command=f"segre model collapse {shlex.quote(str(bench.spec))}{options}",
         data={"kind": "stack", **document},
         notes=tuple(rest),
         takeaways={"depth": _with_depth(document)},
@@ -136,32 +137,32 @@ def _of_model(bench: Workbench) -> Answer:
     )
 
 
-def _runnable(bench: Workbench) -> tuple[str, Loaded, str, bool]:
+def _runnable(bench: Workbench) -> tuple[str, Model, str, bool]:
     """The model to run: the target, with a vocabulary if it has none, or a narrower model like it.
 
     Returns its name, the model, a sentence about it, and whether it is narrower than the target.
     """
-    target, spec = bench.target, bench.target.spec
+    spec = bench.spec
     assert isinstance(spec, Transformer)
     if not spec.embedded:
-        if "=" not in target.text:
+        if "=" not in bench.given:
             raise UnsupportedError(
                 "the spec has no vocabulary, and so no model to run; give it one"
             )
-        worded = f"{target.text}/vocab={WORDS}"
+        worded = f"{bench.given}/vocab={WORDS}"
         said = f"Run with a vocabulary of {WORDS:,} random tokens, as the spec has none. "
         return shlex.quote(worded), load(worded, bench.seed, memory=bench.memory), said, False
     try:
-        return target.argument, bench.loaded, "", False
+        return bench.argument, bench.loaded, "", False
     except TooLargeError as error:
-        narrow = narrow_model(spec, family_of(target.source).replace("_", "-"))
+        narrow = narrow_model(spec, family_of(bench.source).replace("_", "-"))
         try:
             loaded = load(narrow, bench.seed, memory=bench.memory)
         except SegreError:
             raise error from None
     said = (
         f"Too large to run ({spec.parameters:,} parameters): instead, a model of the same design "
-        f"and depth with width {loaded.width} instead of {spec.d:,}. "
+        f"and depth with width {loaded.spec.d} instead of {spec.d:,}. "
     )
     return narrow, loaded, said, True
 

@@ -67,7 +67,7 @@ def _percent(share: float) -> str:
 
 def fiber_of(bench: Workbench) -> Fiber | None:
     """The curve of a checkpoint, or of a small stack with random weights; None if there is none."""
-    return _fiber(bench.target.spec, bench)
+    return _fiber(bench.spec, bench)
 
 
 @singledispatch
@@ -78,7 +78,7 @@ def _fiber(_spec: Architecture, _bench: Workbench) -> Fiber | None:
 @_fiber.register
 def _of_checkpoint(_spec: Transformer, bench: Workbench) -> Fiber | None:
     try:
-        return None if bench.target.weights is None else _of_model(bench)
+        return None if bench.model is None else _of_model(bench)
     except SegreError:  # cannot be run, which other parts say
         return None
 
@@ -113,8 +113,8 @@ def _of_model(bench: Workbench) -> Fiber | None:
     batch = np.asarray(bench.tokens(loaded, 1, _TOKENS).batches[0])[:1]
     tokens, field = Tokens(batch), Real()
     spec = at_length(loaded.spec, tokens.length)
-    x = embed(loaded.weights, tokens, field)
-    stored = sublayer_weights(loaded.weights, 1, ATTENTION)
+    x = embed(loaded, tokens, field)
+    stored = sublayer_weights(loaded, 1, ATTENTION)
     names = [name for name in ("W_V", "b_V", "W_O") if name in stored]
     shapes = [stored[name][0].shape for name in names]
 

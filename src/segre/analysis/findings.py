@@ -19,7 +19,7 @@ def what_stands_out(bench: Workbench) -> Answer:
         lead=found.in_words,
         how=f"Measured in one forward pass on {_tokens(found)}, in double "
         "precision. Each kind of finding has a threshold of its own.",
-        command=f"segre model diagnose {bench.target.argument}{options}",
+        command=f"segre model diagnose {bench.argument}{options}",
         data={
             "inputs": document["inputs"],
             "loss": found.loss,

@@ -22,7 +22,7 @@ from segre.values import counted
 
 def which_paths_carry(bench: Workbench) -> Answer:
     """Sums of all paths by length and head, where there are weights that can be run."""
-    if bench.target.weights is None:
+    if bench.model is None:
         return _counted(bench)
     try:
         return _summed(bench)
@@ -31,7 +31,7 @@ def which_paths_carry(bench: Workbench) -> Answer:
 
 
 def _counted(bench: Workbench, reason: str = "") -> Answer:
-    spec = bench.target.spec
+    spec = bench.spec
     counts, shares = counts_of(spec), shares_of(spec)
     longest = int(np.argmax(shares))
     total = sum(counts)
@@ -44,7 +44,7 @@ def _counted(bench: Workbench, reason: str = "") -> Answer:
         lead=lead if total > 1 else "One path goes through its layers: a head in each, no skips.",
         how="A path takes one head of a layer, or its skip. There are C(L, k) H^k paths of "
         "length k.",
-        command=f"segre model paths {bench.target.argument} --shares",
+        command=f"segre model paths {bench.argument} --shares",
         data={"kind": "shares", "counts": [str(count) for count in counts], "shares": shares},
         notes=(f"What paths contribute is not shown: {reason}.",) if reason else (),
         takeaways={
@@ -80,7 +80,7 @@ def _summed(bench: Workbench) -> Answer:
         "linear maps that they were. The sum over all paths is computed without listing them; it "
         f"equals the output up to a relative error of {error:.1e}. The share of a term is "
         "`<term, output> / |output|^2`; with the biases, shares add up to one.",
-        command=f"segre model paths {bench.target.argument}{options}",
+        command=f"segre model paths {bench.argument}{options}",
         data={
             "kind": "sums",
             "variant": str(RECORDED_VARIANT),

@@ -24,7 +24,7 @@ from segre.transformer.spec import Transformer
 
 def what_is_proved(bench: Workbench) -> Answer:
     """A certificate, made and then checked by the referee."""
-    spec = bench.target.spec
+    spec = bench.spec
     known = without_computing(spec)
     if known is None:
         certificate = certificate_of(bench.proof)
@@ -37,7 +37,7 @@ def what_is_proved(bench: Workbench) -> Answer:
 
 
 def _of_itself(bench: Workbench, certificate: dict[str, Any], verdict: Verdict) -> Answer:
-    _require_valid(bench.target.spec, verdict)
+    _require_valid(bench.spec, verdict)
     claim, theorem = certificate["claim"], certificate.get("theorem")
     options = bench.options(seed=bench.seed, memory=bench.memory)
     said = (
@@ -56,11 +56,11 @@ def _of_itself(bench: Workbench, certificate: dict[str, Any], verdict: Verdict) 
         lead=f"There is a certificate: {said}. Independent code, which shares no arithmetic with "
         f"the prover, checked {checked}: it is valid.",
         how=_contents(certificate),
-        command=f"segre certify {bench.target.argument} -o certificate.json{options}"
+        command=f"segre certify {bench.argument} -o certificate.json{options}"
         " && segre verify certificate.json",
         data={
             "of": "itself",
-            "instances": [_instance(bench.target.spec, claim, verdict)],
+            "instances": [_instance(bench.spec, claim, verdict)],
             "certificates": [certificate],
         },
     )

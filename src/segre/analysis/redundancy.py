@@ -35,7 +35,7 @@ _HOW = {
 
 def what_is_redundant(bench: Workbench) -> Answer:
     """The symmetries by piece; of a transformer also what each design choice does to them."""
-    spec = bench.target.spec
+    spec = bench.spec
     found = bench.finding
     symmetries, unexplained = found.symmetries, ""
     try:
@@ -55,7 +55,7 @@ def what_is_redundant(bench: Workbench) -> Answer:
         proved_by=found.proved_by,
         lead=_lead(found, symmetries),
         how=how + choices * (explained is not None),
-        command=f"segre explain {bench.target.argument}"
+        command=f"segre explain {bench.argument}"
         f"{bench.options(seed=bench.seed, memory=bench.memory)}",
         data={
             "parameters": found.parameters,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -18,15 +18,14 @@ from segre.analysis.paths import which_paths_carry
 from segre.analysis.proof import what_is_proved
 from segre.analysis.redundancy import what_is_redundant
 from segre.analysis.size import how_large
-from segre.analysis.target import Target
 from segre.analysis.weights import what_weights_are_like
 from segre.analysis.workbench import Workbench
 from segre.errors import CheckpointError, SegreError, SpecError, is_due_to
-from segre.files import is_standard_input
+from segre.files import is_standard_input, shown
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.progress import Progress, quiet
 from segre.json_data import json_data
-from segre.models import Source
+from segre.models import Source, Spec
 from segre.shown import Tabular
 from segre.values import quote
 
@@ -57,7 +56,10 @@ class Analysis(Tabular):
     (['what', 'dimension'], 13, False)
     """
 
-    target: Target
+    target: str  # the given text, without the directories of this machine
+    name: str  # what to call it
+    spec: Spec
+    weights: bool  # whether it has weights that can be read
     seed: int
     parts: tuple[Part, ...]
     command: str = ""  # what says the same again
@@ -79,12 +81,12 @@ class Analysis(Tabular):
             "format": "segre-analysis",
             "version": 1,
             "segre": __version__,
-            "target": self.target.shown,
-            "name": self.target.name,
-            "spec": str(self.target.spec),
-            "digest": self.target.spec.digest,
-            "parameters": self.target.spec.parameters,
-            "weights": self.target.weights is not None,
+            "target": self.target,
+            "name": self.name,
+            "spec": str(self.spec),
+            "digest": self.spec.digest,
+            "parameters": self.spec.parameters,
+            "weights": self.weights,
             "seed": self.seed,
             "command": self.command,
             "parts": [part.document() for part in self.parts],
@@ -115,29 +117,30 @@ def analyze(
     >>> found["heads"].status, found["heads"].reason
     ('not run', 'needs weights, and none were given; give a model directory')
     """
+    _chosen(only)
+    with Workbench.of(target) as bench:
+        given = None if text is None else require_readable(Path(text), bench)
+        own = replace(bench, seed=seed, inputs=inputs, length=length, text=given, memory=memory)
+        return answered(replace(own, progress=progress), only)
+
+
+def answered(bench: Workbench, only: Collection[str] = ()) -> Analysis:
+    """The answers to all questions, or to some."""
     keys = _chosen(only)
+    if bench.model is None and not only:  # nothing to look into
+        keys.remove("findings")
     asked = [""]  # the part that is being answered
 
     def tell(stage: str, done: int, total: int) -> None:
-        progress(f"{asked[0]}: {stage}" if stage else asked[0], done, total)
+        bench.progress(f"{asked[0]}: {stage}" if stage else asked[0], done, total)
 
-    meant = Target.read(target)
-    bench = Workbench(
-        meant,
-        seed=seed,
-        inputs=inputs,
-        length=length,
-        text=None if text is None else require_readable(Path(text), meant),
-        memory=memory,
-        progress=tell,
-    )
-    if meant.weights is None and not only:  # nothing to look into
-        keys.remove("findings")
+    telling = replace(bench, progress=tell)
     parts = []
     for key in keys:
         asked[0] = QUESTIONS[key][0].lower()
-        parts.append(_part(bench, key))
-    return Analysis(bench.target, seed, tuple(parts), bench.command(only))
+        parts.append(_part(telling, key))
+    known = (shown(bench.given), bench.name, bench.spec, bench.model is not None)
+    return Analysis(*known, bench.seed, tuple(parts), bench.command(only))
 
 
 def _chosen(only: Collection[str]) -> list[str]:
@@ -147,12 +150,12 @@ def _chosen(only: Collection[str]) -> list[str]:
     return [key for key in QUESTIONS if key in only or not only]
 
 
-def require_readable(text: Path, target: Target) -> Path:
+def require_readable(text: Path, bench: Workbench) -> Path:
     """The text file, which must exist; the target needs a tokenizer to read it."""
-    if target.weights is None:
+    if bench.model is None:
         raise SpecError(
             f"text {quote(str(text))}: needs a model directory with a tokenizer, and "
-            f"{quote(target.text)} is none"
+            f"{quote(bench.given)} is none"
         )
     if not is_standard_input(text) and not text.is_file():
         raise SpecError(f"text {quote(str(text))}: not a file; give a text file")

@@ -19,10 +19,10 @@ from segre import __version__
 from segre.analysis.comparison import Comparison, compare
 from segre.analysis.diff import Diff, diff
 from segre.analysis.part import Part
-from segre.analysis.run import Analysis, analyze, require_readable
-from segre.analysis.target import Target
+from segre.analysis.run import Analysis, answered, require_readable
 from segre.analysis.workbench import Workbench
 from segre.errors import SegreError, SpecError
+from segre.files import shown
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.progress import Progress, quiet
 from segre.inspect.diagnose import Diagnosis
@@ -101,49 +101,35 @@ def side_by_side(
             raise SpecError(
                 f"part {quote(key)}: not compared side by side; allowed: {', '.join(PARTS)}"
             )
-    targets = Target.read(one), Target.read(two)
-    _require_alike(*targets)
-    for target in targets if text is not None else ():
-        require_readable(Path(str(text)), target)
-    known = any(target.weights is not None for target in targets)
-    parts = only or (PARTS if known else ("depth",))
-    first, second = (
-        analyze(
-            source,
-            only=parts,
-            seed=seed,
-            inputs=inputs,
-            length=length,
-            text=text,
-            memory=memory,
-            progress=progress,
-        )
-        for source in (one, two)
-    )
-    sizes = compare(one, two, seed=seed, memory=memory, progress=progress)
-    names = first.target.shown, second.target.shown
-    designs = (replace(own, name=name) for own, name in zip(sizes.designs, names, strict=True))
-    changes, no_diff = None, "needs the weights of both"
-    if first.target.weights is not None and second.target.weights is not None:
-        try:
-            changes, no_diff = (
-                diff(
-                    one, two, text=text, inputs=inputs, length=length, seed=seed, progress=progress
-                ),
-                "",
-            )
-        except SegreError as error:  # another architecture, or one that has no normal form
-            no_diff = _short(str(error).partition(";")[0])  # without what to do next
-    given = None if text is None else Path(text)
-    bench = Workbench(first.target, seed, inputs, length, given, memory)
-    arguments = f"{first.target.argument} {second.target.argument}"
+    with Workbench.of(one) as first, Workbench.of(two) as second:
+        targets = first, second
+        _require_alike(*targets)
+        read = None if text is None else Path(text)
+        if read is not None:
+            for each in targets:
+                require_readable(read, each)
+        parts = only or (PARTS if first.model or second.model else ("depth",))
+        asked: dict[str, Any] = {"seed": seed, "inputs": inputs, "length": length}
+        own = {**asked, "text": read, "memory": memory, "progress": progress}
+        a, b = (answered(replace(each, **own), parts) for each in targets)
+        sizes = compare(first.spec, second.spec, seed=seed, memory=memory, progress=progress)
+        designs = (replace(x, name=y.target) for x, y in zip(sizes.designs, (a, b), strict=True))
+        changes, no_diff = None, "needs the weights of both"
+        if first.model is not None and second.model is not None:
+            try:
+                changes = diff(first.model, second.model, text=text, progress=progress, **asked)
+                no_diff = ""
+            except SegreError as error:  # another architecture, or one that has no normal form
+                no_diff = _short(str(error).partition(";")[0])  # without what to do next
+    bench = replace(first, **asked, text=read, memory=memory)
+    arguments = f"{first.argument} {second.argument}"
     return SideBySide(
-        first,
-        second,
+        a,
+        b,
         replace(sizes, designs=tuple(designs)),
         changes,
         no_diff,
-        f"{bench.command(only)} --against {second.target.argument}",
+        f"{bench.command(only)} --against {second.argument}",
         {
             "sizes": f"segre compare {arguments}{bench.options(seed=seed, memory=memory)}",
             "diff": f"segre diff {arguments}{bench.options(**bench.inputs_given)}",
@@ -151,15 +137,15 @@ def side_by_side(
     )
 
 
-def _require_alike(one: Target, two: Target) -> None:
+def _require_alike(one: Workbench, two: Workbench) -> None:
     for each in (one, two):
         with_attention(each.spec, "analyze --against")
     kinds = [isinstance(each.spec, Transformer) for each in (one, two)]
     if kinds[0] != kinds[1]:
         stack, model = (one, two) if kinds[1] else (two, one)
         raise SpecError(
-            f"against: {quote(stack.shown)} is a stack of attention layers and "
-            f"{quote(model.shown)} a transformer; they have no measure in common; "
+            f"against: {quote(shown(stack.given))} is a stack of attention layers and "
+            f"{quote(shown(model.given))} a transformer; they have no measure in common; "
             "segre compare has the sizes of both"
         )
 

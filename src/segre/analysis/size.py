@@ -25,7 +25,7 @@ def how_large(bench: Workbench) -> Answer:
         proved_by=found.proved_by,
         lead=_lead(found),
         how=_how(found),
-        command=f"segre dim {bench.target.argument}{options}",
+        command=f"segre dim {bench.argument}{options}",
         data=found.document(),
         notes=tuple(_sentence(note) for note in found.notes),
         details=found,

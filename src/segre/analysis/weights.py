@@ -21,7 +21,7 @@ def what_weights_are_like(bench: Workbench) -> Answer:
         how=f"Ranks and coincidences are read off the stored weights, which are rounded to "
         f"{info.roundoff:.1g}: weights that are special up to rounding are called nearly special. "
         "The gauge compares stored bases with balanced ones; 1 is balanced.",
-        command=f"segre model info {bench.target.argument}",
+        command=f"segre model info {bench.argument}",
         data={
             key: document[key]
             for key in ("name", "family", "parameters", "bytes", "types", "files", "copies")

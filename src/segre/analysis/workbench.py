@@ -1,4 +1,9 @@
-"""What several questions need, computed once: the proof, the weights, the running model."""
+"""What is analysed, and what several questions need of it, computed once.
+
+>>> bench = Workbench.of("llama-3-8b")
+>>> bench.model, f"{bench.spec.parameters:,}"
+(None, '8,030,261,248')
+"""
 
 from __future__ import annotations
 
@@ -9,15 +14,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from segre.analysis.target import Target
 from segre.checkpoint.commands import info
 from segre.checkpoint.info import Info
-from segre.checkpoint.inputs import Runnable, longest, random_tokens, read_text
-from segre.collapse.models import Loaded, load
+from segre.checkpoint.inputs import longest, random_tokens, read_text
+from segre.checkpoint.model import Model
+from segre.checkpoint.opening import trained
+from segre.checkpoint.runnable import load
+from segre.checkpoint.shards import CONFIG
 from segre.collapse.passes import Pass
 from segre.collapse.record import record
 from segre.collapse.variants import FULL
-from segre.errors import UnsupportedError
+from segre.errors import SpecError, UnsupportedError
 from segre.files import shown
 from segre.finding import Finding
 from segre.geometry.dimension import Proof, prove, settled, without_computing
@@ -25,8 +32,9 @@ from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.progress import Progress, quiet
 from segre.inspect.diagnose import Diagnosis, diagnosis, words_of
 from segre.inspect.recorded import recorded
-from segre.inspect.subject import subject
-from segre.models import Source
+from segre.models import Source, Spec, architecture, called
+from segre.models.live import live
+from segre.values import quote
 
 if TYPE_CHECKING:
     from segre.checkpoint.inputs import Inputs
@@ -37,79 +45,127 @@ RECORDED_VARIANT = FULL  # what is run for it: the model as it is
 
 @dataclass(frozen=True)
 class Workbench:
-    """A target, the options of the analysis, and what has been computed so far."""
+    """What is analysed, by the text that a user gave for it; options; what was computed so far."""
 
-    target: Target
+    given: str
+    spec: Spec
+    source: Source
+    model: Model | None = None  # None: there are no weights, or they cannot be read
+    unread: str = ""  # why there are no weights, if some were given
     seed: int = 0
     inputs: int = 4
     length: int = 64
-    text: Path | None = None
+    text: Path | None = None  # a text to run the model on
     memory: int = DEFAULT_LIMIT
     progress: Progress = field(default=quiet, compare=False)
+
+    @classmethod
+    def of(cls, source: Source) -> Workbench:
+        """What `segre dim` takes, or a model with weights, which is opened.
+
+        What is in a directory is checked here: files that cannot be read are an error.
+        """
+        named, text = isinstance(source, str | Path), called(source)
+        if named and Path(text).suffix == ".gguf":
+            raise SpecError(
+                f"target {quote(text)}: a GGUF file; make a model directory of it first: "
+                f"segre weights convert {shlex.quote(text)} -o model"
+            )
+        if isinstance(source, Model) or trained(source):
+            try:
+                model = Model.open(source)
+                assert model.design is not None
+                return cls(text, model.design, source, model)
+            except UnsupportedError as error:
+                return cls(text, architecture(source), source, unread=str(error))
+        if not named and live(source) is None:
+            source = text  # a mapping or a spec, as an inline spec
+        return cls(text, architecture(source), source)
+
+    def __enter__(self) -> Workbench:
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        if self.model is not None:
+            self.model.close(*raised)
+
+    @property
+    def name(self) -> str:
+        """What to call it: a file or directory by the end of its path."""
+        path = Path(self.given)
+        if self.model is None and not self.unread and path.name != CONFIG:
+            return self.given
+        known = path if path.name not in ("", "..") else path.resolve()
+        return "/".join(part for part in known.parts[-2:] if part != known.root)
+
+    @property
+    def argument(self) -> str:
+        """As an argument of a command: the given text, without the directories of this machine."""
+        return shlex.quote(shown(self.given))
 
     @cached_property
     def proof(self) -> Proof:
         """The bounds of the architecture itself."""
-        return prove(self.target.spec, self.seed, memory=self.memory, progress=self.progress)
+        return prove(self.spec, self.seed, memory=self.memory, progress=self.progress)
 
     @cached_property
     def finding(self) -> Finding:
         """What `segre dim` finds."""
-        known = without_computing(self.target.spec)
+        known = without_computing(self.spec)
         return settled(self.proof, self.seed, self.progress) if known is None else known
 
     @cached_property
     def info(self) -> Info:
         """What is counted and measured of the weights."""
-        return info(self.require_weights(), self.progress)
+        return info(self.require_model(), self.progress)
 
     @cached_property
-    def loaded(self) -> Loaded:
-        """The model to run; if it has no weights, with random ones."""
-        return load(self.target.source, self.seed, memory=self.memory)
+    def loaded(self) -> Model:
+        """The model to run, up to its last hidden states; with random weights if it has none."""
+        return load(self.model or self.source, self.seed, memory=self.memory)
 
     @cached_property
     def recorded(self) -> Pass:
         """One recorded forward pass of the model on tokens."""
-        self.require_weights()
+        self.require_model()
         tokens = self.tokens(self.loaded, 1, min(self.length, RECORDED))
         return record(self.loaded, tokens.batches[0][0], RECORDED_VARIANT, memory=self.memory)
 
     @cached_property
     def diagnosis(self) -> Diagnosis:
         """What stands out in a pass on the first tokens, as `segre model diagnose` finds it."""
-        source = self.require_weights()
+        model = self.require_model()
         given = self.tokens(self.loaded, 1, self.length)
-        model, ids = subject(source, self.seed), given.batches[0][0]
+        ids = given.batches[0][0]
         seen = recorded(model, ids, words_of(model, ids), progress=self.progress)
         return diagnosis(seen, given.kind)
 
-    def tokens(self, loaded: Runnable, count: int, length: int) -> Inputs:
+    def tokens(self, model: Model, count: int, length: int) -> Inputs:
         """Token sequences for a model: from the text, or random ones."""
-        fits = min(length, longest(loaded.spec) or length)
+        fits = min(length, longest(model.spec) or length)
         if self.text_given and self.text is not None:
-            return read_text(loaded, self.text, count, fits)
-        return random_tokens(loaded, count, fits, self.seed)
+            return read_text(model, self.text, count, fits)
+        return random_tokens(model, count, fits, self.seed)
 
     @property
     def text_given(self) -> str | None:
         """The text as an argument of a command; models that are not in a directory read none."""
-        if self.text is None or self.target.weights is None:
+        if self.text is None or self.model is None:
             return None
         return shlex.quote(shown(self.text))
 
-    def require_weights(self) -> Source:
-        """The model directory; without one there is nothing to measure."""
-        if self.target.weights is None:
+    def require_model(self) -> Model:
+        """The model; without weights there is nothing to measure."""
+        if self.model is None:
             raise UnsupportedError(
-                self.target.unread or "needs weights, and none were given; give a model directory"
+                self.unread or "needs weights, and none were given; give a model directory"
             )
-        return self.target.weights
+        return self.model
 
     def command(self, only: Collection[str] = ()) -> str:
         """The command that asks about the target in the same way, or about some parts."""
         options = self.options(only=",".join(only) or None, **self.inputs_given, memory=self.memory)
-        return f"segre analyze {self.target.argument}{options}"
+        return f"segre analyze {self.argument}{options}"
 
     @property
     def inputs_given(self) -> dict[str, Any]:

@@ -245,6 +245,11 @@ class Mechanism:
         return self.exponential and self.normalise == "both"
 
     @property
+    def softmax(self) -> bool:
+        """Whether weights are exponentials over their sum, by queries or doubly."""
+        return self.ignores_shifts or self.ignores_key_shifts
+
+    @property
     def polynomial(self) -> bool:
         """Whether the weights are a polynomial in the scores before they are normalised."""
         return self.weighing.polynomial

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +15,15 @@ import numpy.typing as npt
 from segre.checkpoint.layout import Tensors
 from segre.fields import Real
 from segre.fields.interface import Array
-from segre.transformer.forward import ATTENTION, MLP, Tokens, at_length, embed, sublayer_weights
+from segre.transformer.forward import (
+    Place,
+    Tokens,
+    embed,
+    finished,
+    sublayer_weights,
+    through,
+)
 from segre.transformer.spec import Transformer
-from segre.transformer.stages import sublayer
 
 
 @dataclass(frozen=True)
@@ -38,21 +45,6 @@ class OnePart:
         return np.asarray(self.tensors[name][:, which], dtype)
 
 
-class Watching(Real):
-    """Double precision that records the inputs of watched matrices."""
-
-    def __init__(self, watched: Tensors) -> None:
-        super().__init__()
-        self.names = {id(value): name for name, value in watched.items()}
-        self.seen: Tensors = {}
-
-    def matmul(self, x: Array, y: Array) -> Array:
-        """A matrix product; the second factor is recorded if the first is watched."""
-        if id(x) in self.names:
-            self.seen[self.names[id(x)]] = y
-        return super().matmul(x, y)
-
-
 class Run:
     """The state of a checkpoint while it runs on tokens."""
 
@@ -70,37 +62,27 @@ class Run:
         source = OnePart(self.spec, w)
         self.streams = [embed(source, tokens, Real()) for tokens in self.batches]
 
-    def layer(self, w: Tensors, watched: Sequence[str] = ()) -> Iterator[Tensors]:
-        """The inputs of some maps of a layer, (..., rows, tokens), for every depth it is at."""
+    def layer(self, w: Tensors, points: Sequence[str] = ()) -> Iterator[Tensors]:
+        """The values at some points of a layer, (..., rows, tokens), for every depth it is at."""
         if not self.streams:
             self.embed({})  # the stream begins with its inputs
-        for _ in range(self.spec.layers if self.spec.share else 1):
-            self.depth += 1
-            begin = list(self.streams)
-            seen: Tensors = {}
-            for number in (ATTENTION, MLP) if self.spec.mlp != "none" else (ATTENTION,):
-                seen |= self._sublayer(w, number, begin, watched)
-            yield seen
-
-    def _sublayer(
-        self, w: Tensors, number: int, begin: list[Array], watched: Sequence[str]
-    ) -> Tensors:
         spec = self.spec
-        w = sublayer_weights(OnePart(spec, w), self.depth, number)
-        found: list[Tensors] = []
-        for i, tokens in enumerate(self.batches):
-            field = Watching({name: w[name] for name in watched if name in w})
-            self.streams[i] = sublayer(
-                field,
-                w,
-                self.streams[i],
-                spec=at_length(spec, tokens.length),
-                layer=self.depth,
-                number=number,
-                reads=begin[i] if spec.parallel and number == MLP else None,
+        read = partial(sublayer_weights, OnePart(spec, w))
+        for _ in range(spec.layers if spec.share else 1):
+            self.depth += 1
+            seen: dict[str, list[Array]] = {}
+
+            def keep(
+                _place: Place, name: str, x: Array, seen: dict[str, list[Array]] = seen
+            ) -> Array:
+                if name in points:
+                    seen.setdefault(name, []).append(_beside(x))
+                return x
+
+            finished(
+                through(spec, [self.depth], [self.streams], self.batches, Real(), read, hook=keep)
             )
-            found.append({name: _beside(x) for name, x in field.seen.items()})
-        return {name: np.concatenate([one[name] for one in found], axis=-1) for name in found[0]}
+            yield {name: np.concatenate(found, axis=-1) for name, found in seen.items()}
 
 
 def _beside(x: Array) -> Array:

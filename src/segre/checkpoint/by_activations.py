@@ -23,11 +23,12 @@ from segre.checkpoint.reduce import reduced
 from segre.checkpoint.units import signed
 from segre.fields.interface import Array
 from segre.transformer.forward import Tokens
+from segre.transformer.layers import SHARED
 from segre.transformer.spec import Transformer
 
 READERS = ("W_Q", "W_K", "W_V")  # of the stream, in a layer without latents
 OF_LATENTS = ("A_Q", "A_K", "R_K")
-WATCHED = ("W_V", "A_K", "W_down", "S_down")
+READ, UNITS = "ln1.hook_normalized", "mlp.hook_post"  # points: what attention reads, and units
 
 
 def stream_by_activations(
@@ -96,7 +97,10 @@ class Watched(Finder):
 
     def layer(self, spec: Transformer, part: str, one: Tensors, two: Tensors) -> LayerAlignment:
         """Heads and units of a layer."""
-        depths = [list(run.layer(w, WATCHED)) for run, w in zip(self.runs, (one, two), strict=True)]
+        depths = [
+            list(run.layer(w, (READ, UNITS, SHARED)))
+            for run, w in zip(self.runs, (one, two), strict=True)
+        ]
         seen = [_joined(every) for every in depths]
         own = spec.at(part)
         out = match_layer(own, _values(one, seen[0]), _values(two, seen[1]), self.near)
@@ -115,7 +119,7 @@ def _values(w: Tensors, seen: Tensors) -> Tensors:
     """The tensors of a layer, with values on tokens in the place of maps that read the stream."""
     out = dict(w)
     latent = "A_K" in w
-    x = _of_stream(seen, "A_K" if latent else "W_V")
+    x = _of_stream(seen, READ)
     for name in OF_LATENTS if latent else READERS:
         if name not in w:
             continue
@@ -137,7 +141,7 @@ def _set_units(
     spec: Transformer, out: LayerAlignment, w: tuple[Tensors, Tensors], seen: list[Tensors]
 ) -> None:
     """Units assigned to units, of every pair of experts that was found, or of the layer."""
-    held = [x["W_down"].reshape(-1, *x["W_down"].shape[-2:]) for x in seen]
+    held = [x[UNITS].reshape(-1, *x[UNITS].shape[-2:]) for x in seen]
     down = [x["W_down"].reshape(-1, *x["W_down"].shape[-2:]) for x in w]
     if out.experts is not None:
         held[1], down[1] = held[1][out.experts], down[1][out.experts]
@@ -146,7 +150,7 @@ def _set_units(
     dense = out.experts is None
     out.units, out.signs = (units[0], signs[0]) if dense else (units, signs)
     if out.shared is not None:
-        ours, theirs = (_of_stream(x, "S_down") for x in seen)
+        ours, theirs = (_of_stream(x, SHARED) for x in seen)
         out.shared, out.shared_signs = _match(spec, ours, theirs, w[0]["S_down"], w[1]["S_down"])
 
 

@@ -22,7 +22,7 @@ from segre.checkpoint.comparison import Check, Comparison
 from segre.checkpoint.gguf import convert
 from segre.checkpoint.info import Info, describe
 from segre.checkpoint.layout import Tensors
-from segre.checkpoint.model import Kept, Model, Progress, Saving, no_progress, saving
+from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.move import moved_parts
 from segre.checkpoint.opening import in_place, write_back
 from segre.checkpoint.outputs import furthest, outputs, random_tokens
@@ -33,6 +33,7 @@ from segre.checkpoint.same import (
     require_same_architecture,
     same_checkpoint,
 )
+from segre.checkpoint.saving import Kept, Saving, saving
 from segre.checkpoint.shrunk import expand, shrink
 from segre.checkpoint.sizes import apart, inner
 from segre.checkpoint.writer import converted

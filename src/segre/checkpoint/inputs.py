@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
+from segre.checkpoint.model import Model
 from segre.checkpoint.reading import refusal
 from segre.errors import SegreError, SpecError, TooLargeError
 from segre.fields.interface import Array
@@ -27,25 +28,6 @@ TOKENIZER = "tokenizer.json"
 LARGEST_TOKENIZER = 200_000_000
 LETTERS = 40  # that a token has at most, on average: no more of a text is read
 PATCHES = 1 << 20  # random patches have numbers below
-
-
-class Runnable(Protocol):
-    """Anything that can be run on tokens: a transformer, and the directory of its tokenizer."""
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
-        ...
-
-    @property
-    def folder(self) -> Path | None:
-        """The directory of its config, if there is one."""
-        ...
-
-    @property
-    def spec(self) -> Transformer:
-        """Its architecture."""
-        ...
 
 
 def vocabulary(spec: Transformer) -> int:
@@ -88,17 +70,17 @@ class Inputs:
 
 
 def random_tokens(
-    loaded: Runnable, count: int = COUNT, length: int | None = None, seed: int = 0
+    model: Model, count: int = COUNT, length: int | None = None, seed: int = 0
 ) -> Inputs:
     """Sequences of independent, uniform tokens, as long as the model allows, at most 128 tokens."""
-    length = _length(loaded, length)
+    length = _length(model, length)
     _require("count", count, 1)
-    ids = np.random.default_rng(seed).integers(vocabulary(loaded.spec), size=(count, length))
-    return Inputs(tuple(_batches(loaded, ids.tolist())), RANDOM, seed)
+    ids = np.random.default_rng(seed).integers(vocabulary(model.spec), size=(count, length))
+    return Inputs(tuple(_batches(model, ids.tolist())), RANDOM, seed)
 
 
 def read_text(
-    loaded: Runnable,
+    model: Model,
     file: str | Path,
     count: int = COUNT,
     length: int | None = None,
@@ -110,49 +92,60 @@ def read_text(
     A piece that is shorter is left out unless it is the only one; so is a line of one token.
     The tokenizer is that of the model's directory, and adds its special tokens.
     """
-    length = _length(loaded, length)
+    length = _length(model, length)
     _require("count", count, 1)
     text = _read(Path(file), count * length * LETTERS)
     given = [line for line in text.splitlines() if line.strip()][:count] if lines else [text]
-    rows = [ids for part in given for ids in _tokenized(loaded, part, length, whole=not lines)]
+    rows = [ids for part in given for ids in _tokenized(model, part, length, whole=not lines)]
     rows = [ids for ids in rows if len(ids) > 1][:count]
     if not rows:
         raise SpecError(f"text {quote(str(file))}: fewer than 2 tokens; give a longer text")
-    if max(map(max, rows)) >= vocabulary(loaded.spec):
+    if max(map(max, rows)) >= vocabulary(model.spec):
         raise refusal(
-            Path(loaded.name),
-            f"the tokenizer has more tokens than the {vocabulary(loaded.spec)} of the model",
+            Path(model.name),
+            f"the tokenizer has more tokens than the {vocabulary(model.spec)} of the model",
         )
-    return Inputs(tuple(_batches(loaded, rows)), shown(file))
+    return Inputs(tuple(_batches(model, rows)), shown(file))
 
 
-def token_name(loaded: Runnable, inputs: Inputs, position: int) -> str | None:
+def require_tokens(model: Model, ids: Any) -> Array:
+    """Numbers of tokens (n,), or of a batch of sequences (b, n), which the model must know."""
+    given = np.asarray(ids)
+    if given.ndim not in (1, 2) or given.shape[-1] < 1:
+        raise SpecError(f"tokens have shape {list(given.shape)}; allowed: (n,) or (b, n)")
+    most = vocabulary(model.spec) - 1
+    if given.size and not 0 <= given.min() <= given.max() <= most:
+        raise SpecError(f"a token is not in the vocabulary; allowed: 0 to {most}")
+    return given
+
+
+def token_name(model: Model, inputs: Inputs, position: int) -> str | None:
     """The token at a position, if it is the same in all inputs and there is a tokenizer to ask."""
     found = {int(ids[position]) for batch in inputs.batches for ids in batch}
-    if len(found) != 1 or loaded.folder is None:
+    if len(found) != 1 or model.folder is None:
         return None
     try:
-        return str(_tokenizer(loaded).id_to_token(found.pop()))
+        return str(_tokenizer(model).id_to_token(found.pop()))
     except SegreError:
         return None
 
 
-def token_texts(loaded: Runnable, numbers: Sequence[int]) -> dict[int, str]:
+def token_texts(model: Model, numbers: Sequence[int]) -> dict[int, str]:
     """The texts of tokens; empty without a tokenizer."""
     try:
-        tokenizer = _tokenizer(loaded)
+        tokenizer = _tokenizer(model)
     except SegreError:
         return {}
     return {n: str(tokenizer.decode([n], skip_special_tokens=False)) for n in numbers}
 
 
-def _length(loaded: Runnable, given: int | None) -> int:
-    most = longest(loaded.spec)
+def _length(model: Model, given: int | None) -> int:
+    most = longest(model.spec)
     length = min(LENGTH, most or LENGTH) if given is None else given
     _require("length", length, 2)
     if most is not None and length > most:
         raise SpecError(
-            f"length: {length} is more than the {most} positions of {quote(loaded.name)}; give at "
+            f"length: {length} is more than the {most} positions of {quote(model.name)}; give at "
             f"most {most}"
         )
     return length
@@ -175,9 +168,9 @@ def _read(file: Path, letters: int) -> str:
         raise SpecError(f"text {quote(str(file))}: cannot be read ({said})") from None
 
 
-def _tokenized(loaded: Runnable, text: str, length: int, *, whole: bool) -> list[list[int]]:
+def _tokenized(model: Model, text: str, length: int, *, whole: bool) -> list[list[int]]:
     """Pieces of a text as tokens; only the first of a line."""
-    tokenizer = _tokenizer(loaded)
+    tokenizer = _tokenizer(model)
     if tokenizer.num_special_tokens_to_add(False) >= length:
         raise SpecError(
             f"length: {length} leaves no room for words beside special tokens; give a larger length"
@@ -191,30 +184,33 @@ def _tokenized(loaded: Runnable, text: str, length: int, *, whole: bool) -> list
     return full or pieces[:1]
 
 
-def _tokenizer(loaded: Runnable) -> Any:
+def _tokenizer(model: Model) -> Any:
     """The tokenizer of the model's directory, as its tokenizer.json has it."""
-    if loaded.folder is None:
+    if model.store.tokenizer is not None:
+        return model.store.tokenizer
+    if model.folder is None:
         raise SpecError(
-            f"model {quote(loaded.name)} has no tokenizer, which --text needs; give a model "
+            f"model {quote(model.name)} has no tokenizer, which --text needs; give a model "
             "directory with one, or leave out --text"
         )
     tokenizers = library("tokenizers", "reading a text", extra="models")
-    file = loaded.folder / TOKENIZER
+    file = model.folder / TOKENIZER
     try:
         text = read_given(file, LARGEST_TOKENIZER).decode()
         tokenizer = tokenizers.Tokenizer.from_str(text)
     except Exception as error:  # whatever the library raises on files that it cannot read
         said = getattr(error, "strerror", None) or " ".join(str(error).split())[:200]
-        raise refusal(loaded.folder, f"cannot read a tokenizer from {TOKENIZER} ({said})") from None
+        raise refusal(model.folder, f"cannot read a tokenizer from {TOKENIZER} ({said})") from None
     tokenizer.no_padding()
+    model.store.tokenizer = tokenizer
     return tokenizer
 
 
-def _batches(loaded: Runnable, rows: list[list[int]]) -> Iterator[Array]:
+def _batches(model: Model, rows: list[list[int]]) -> Iterator[Array]:
     """Batches of sequences of equal length that fit into memory."""
     for length, same in groupby(sorted(rows, key=len), key=len):
         group = list(same)
-        one = 4 * length * (3 * loaded.spec.heads * length + 24 * loaded.spec.d)
+        one = 4 * length * (3 * model.spec.heads * length + 24 * model.spec.d)
         if one > DEFAULT_LIMIT:
             raise TooLargeError(
                 f"length: {length} tokens need about {one / 2**30:,.1f} GiB of memory; give a "

@@ -17,8 +17,9 @@ from typing import Any
 from segre.checkpoint.align import Alignment, FartherError, Nearness
 from segre.checkpoint.common_inputs import WAYS, Way, require_same_tokenizer
 from segre.checkpoint.layout import Tensors
-from segre.checkpoint.model import Kept, Model, Progress, Saving, no_progress, saving
+from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.overflow import within_float64
+from segre.checkpoint.saving import Kept, Saving, saving
 from segre.errors import SpecError
 from segre.fields.interface import Array
 from segre.files import shown

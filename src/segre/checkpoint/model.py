@@ -1,32 +1,39 @@
-"""A checkpoint as an architecture with weights: parts read one at a time, in double precision."""
+"""A model that can be asked: its architecture, its tensors, its name and its tokenizer's place.
+
+The tensors are those of files or of an object in memory, read one part at a time in double
+precision, or random ones that are drawn when they are needed.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from segre.checkpoint.dtypes import float_info
-from segre.checkpoint.folder import carry_along, new_directory
 from segre.checkpoint.layout import Held, Tensors, layout, stacked
 from segre.checkpoint.opening import opened
 from segre.checkpoint.quantised import require_plain
 from segre.checkpoint.shards import CONFIG
 from segre.checkpoint.store import Entry, Store
-from segre.checkpoint.writer import TensorWriter, converted
-from segre.errors import CheckpointError
+from segre.errors import CheckpointError, TooLargeError
 from segre.fields.interface import Array
 from segre.fields.threads import threads_for
+from segre.files import shown
 from segre.models.config import Config
 from segre.models.family import BEFORE, BESIDE, Family, Stored
 from segre.models.registry import family_of, from_config
+from segre.shown import Brief
+from segre.transformer.drawn import Drawn
+from segre.transformer.forward import WeightSource
 from segre.transformer.spec import Transformer
+from segre.values import quote
 
 Progress = Callable[[str, int, int], None]
 
@@ -36,40 +43,113 @@ def no_progress(_stage: str, _done: int, _total: int) -> None:
 
 
 @dataclass
-class Model:
-    """An opened checkpoint; its function gives hidden states or logits."""
+class Model(Brief):
+    """An opened model, for use in `with`; its function gives hidden states or logits.
+
+    Inside the block, BLAS uses one thread if the model is narrow.
+    """
 
     store: Store
     family: str
-    spec: Transformer
+    spec: Transformer  # of the outputs: logits, where the design has a distribution
     held: dict[str, list[Held]]
     copies: dict[str, str] = field(default_factory=dict)  # tied tensors that are stored twice
     carried: tuple[str, ...] = ()  # constants beside the weights
     unused: tuple[str, ...] = ()  # tensors that the class of the config does not have
     # by part and tensor: what the numbers of the file are multiplied by when they are read
     factors: dict[str, dict[str, float]] = field(default_factory=dict)
+    design: Transformer | None = None  # the architecture as the config or the spec has it
+    tensors: WeightSource | None = None  # used in place of the stored ones: random, or changed
+    random: int | None = None  # the seed of random weights; None: they are trained
+    lent: bool = False  # it was open before `with`, and stays so
 
     @classmethod
-    @contextmanager
-    def open(cls, source: Any) -> Iterator[Model]:
-        """Open a checkpoint (`opening`), checked against its config.
+    def open(cls, source: Any) -> Model:
+        """Open a checkpoint (`opening`), checked against its config; it may be open already."""
+        if isinstance(source, Model):
+            if source.random is not None:
+                raise CheckpointError(
+                    f"model {quote(source.name)} has random weights; give a checkpoint"
+                )
+            return replace(source, lent=True)
+        with ExitStack() as failing:
+            model = described(failing.enter_context(opened(source)))
+            failing.pop_all()
+        return model
 
-        Inside the block, BLAS uses one thread if the model is narrow.
-        """
-        with opened(source) as store:
-            model = described(store)
-            with threads_for(model.spec.d):
-                yield model
+    @classmethod
+    def drawn(
+        cls, spec: Transformer, seed: int, name: str, family: str = "", folder: Path | None = None
+    ) -> Model:
+        """A model with random weights, as before training."""
+        store = Store(folder, {}, None, name)
+        logits = spec.with_output("logits") if spec.output == "softmax" else spec
+        tensors = Drawn(logits, seed)
+        return cls(store, family, logits, {}, design=spec, tensors=tensors, random=seed)
+
+    def __enter__(self) -> Self:
+        self._inside = ExitStack()
+        self._inside.push(self.close)
+        self._inside.enter_context(threads_for(self.spec.d))
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        self._inside.__exit__(*raised)
+
+    def close(self, *raised: Any) -> None:
+        """Close the files, if they were opened for this; refused if one of them was changed."""
+        if self.lent:
+            self.store.require_unchanged()
+        else:
+            self.store.__exit__(*(raised or (None, None, None)))
+
+    def __str__(self) -> str:
+        weights = "" if self.random is None else f", random weights (seed {self.random})"
+        return (
+            f"{shown(self.name)} ({self.family or 'transformer'}), {self.spec.layers} layers of "
+            f"width {self.spec.d:,}, {self.spec.parameters:,} parameters{weights}"
+        )
 
     @property
     def name(self) -> str:
-        """Its name: the given directory, or a description."""
+        """Its name: what was given, or a description."""
         return self.store.name
 
     @property
     def folder(self) -> Path | None:
         """The directory of its config, if it has one; a tokenizer may be there."""
         return self.store.directory
+
+    @cached_property
+    def trunk(self) -> Model:
+        """The model up to its last hidden states; all other tensors of the files are ignored."""
+        if self.random is not None:
+            own = Model.drawn(self.spec.trunk(), self.random, self.name, self.family, self.folder)
+            return replace(own, lent=self.lent)
+        if self.tensors is not None:
+            return replace(self, spec=self.spec.trunk())
+        return replace(described(self.store, trunk=True), lent=self.lent)
+
+    def require_memory(self, what: str, needed: int, limit: int) -> None:
+        """Raise an error that names the memory needed, if it is over the limit."""
+        if needed > limit:
+            raise TooLargeError(
+                f"model {quote(self.name)}: {self.spec.parameters:,} parameters; {what} need "
+                f"{needed / 2**30:,.1f} GiB, over the limit of {limit / 2**30:,.1f} GiB; "
+                "raise the limit with --memory, or choose a smaller model"
+            )
+
+    def document(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "model": shown(self.name),
+            "weights": "trained" if self.random is None else "random",
+            "seed": self.random,
+            "layers": self.spec.layers,
+            "width": self.spec.d,
+            "heads": self.spec.heads,
+            "parameters": self.spec.parameters,
+        }
 
     @property
     def parts(self) -> list[str]:
@@ -83,6 +163,8 @@ class Model:
 
         Tensors stored in that type are read-only views of the file.
         """
+        if self.tensors is not None:
+            return self.tensors.part(part, names, dtype)
         wanted = None if names is None else set(names)
         out: Tensors = {}
         for held in self.held[part]:
@@ -100,6 +182,8 @@ class Model:
 
     def columns(self, name: str, which: Array, dtype: npt.DTypeLike = np.float64) -> Array:
         """Some columns of an embedding table, which are rows of the file."""
+        if self.tensors is not None:
+            return self.tensors.columns(name, which, dtype)
         held = next(held for held in self.held["embed"] if name in held.names)
         plain = held.how == Stored((name,), columns=True)
         if type(self) is not Model or not plain:
@@ -133,7 +217,7 @@ def described(store: Store, *, compare: bool = True, trunk: bool = False) -> Mod
     name = store.name
     aside = {"architectures"} if trunk else set()
     config = {key: value for key, value in store.config.items() if key not in aside}
-    spec = from_config(config, _config_name(store), defaults=False)
+    spec = design = from_config(config, _config_name(store), defaults=False)
     if trunk:
         spec = spec.trunk()
     family = family_of(store.config)
@@ -141,7 +225,7 @@ def described(store: Store, *, compare: bool = True, trunk: bool = False) -> Mod
         spec = spec.with_output("logits")
     kind = family.model_type
     family.runs(Config(store.config, family))
-    model = Model(store, kind, spec, layout(spec, kind, store.config))
+    model = Model(store, kind, spec, layout(spec, kind, store.config), design=design)
     left = dict(store.entries)
     others = stacked(spec, kind, store.config)
     for part, every in model.held.items():
@@ -238,75 +322,3 @@ def _require_equal(store: Store, one: str, two: str) -> None:
 def bits(stored: Array) -> Array:
     """A stored tensor as unsigned integers, to compare number by number."""
     return stored.view(np.dtype(f"u{stored.dtype.itemsize}"))
-
-
-class Writer(Protocol):
-    """A receiver of the tensors of files, one at a time."""
-
-    def write(self, name: str, array: Array) -> None:
-        """Receive a tensor, rounded to its planned type."""
-        ...
-
-
-class Saving:
-    """Writes a model like a given one, part by part."""
-
-    def __init__(self, model: Model, writer: Writer) -> None:
-        self.model, self.writer = model, writer
-
-    def part(self, part: str, tensors: Tensors) -> None:
-        """Write the tensors of a part, rounded to the types they are stored in."""
-        again = {original: file for file, original in self.model.copies.items()}
-        for held in self.model.held[part]:
-            packed: Array = held.pack(tensors)
-            packed += 0.0  # no negative zeros
-            self.writer.write(held.file, packed)
-            if held.file in again:
-                self.writer.write(again[held.file], packed)
-
-
-@contextmanager
-def saving(
-    model: Model,
-    target: str | Path,
-    inputs: Iterable[Path] = (),
-    check: Callable[[Path], None] = lambda _: None,
-) -> Iterator[Saving]:
-    """Write a new model directory with the types, files and tokenizer of `model`.
-
-    `check` looks at the directory when it is complete; if it fails, there is none.
-    """
-    store = model.store
-    with new_directory(target, [*store.inputs, *inputs]) as folder:
-        bring_along(store, folder)
-        with TensorWriter(folder, _kept(model), store.metadata, store.index) as writer:
-            for name in model.carried:
-                writer.copy(name, store)
-            yield Saving(model, writer)
-        check(folder)
-
-
-def bring_along(store: Store, folder: Path) -> None:
-    """Write the files of a model other than weights: its config, tokenizer and so on."""
-    if store.directory is not None:
-        carry_along(store.directory, folder, alone=store.alone)
-    if store.directory is None or store.changed:
-        text = json.dumps(store.config, indent=2, sort_keys=True, default=str)
-        (folder / CONFIG).write_text(text + "\n", encoding="utf-8")
-
-
-class Kept:
-    """Tensors like those of a model, in memory, by their names in files."""
-
-    def __init__(self, model: Model) -> None:
-        self.arrays = {name: model.store.raw(name) for name in model.carried}
-        self._plan = {entry.name: entry for entry in _kept(model)}
-
-    def write(self, name: str, array: Array) -> None:
-        """Receive a tensor, rounded to its type in the model."""
-        self.arrays[name] = converted(self._plan[name], array)
-
-
-def _kept(model: Model) -> list[Entry]:
-    """The tensors of the files that belong to the class of the config."""
-    return [e for name, e in model.store.entries.items() if name not in model.unused]

@@ -19,15 +19,9 @@ from segre.checkpoint.canonical import canonical_parts
 from segre.checkpoint.dtypes import DTYPES, dtype_name, is_float
 from segre.checkpoint.folder import new_directory
 from segre.checkpoint.layout import Tensors
-from segre.checkpoint.model import (
-    Model,
-    Progress,
-    Saving,
-    bring_along,
-    described,
-    no_progress,
-)
+from segre.checkpoint.model import Model, Progress, described, no_progress
 from segre.checkpoint.overflow import within_float64
+from segre.checkpoint.saving import Saving, bring_along
 from segre.checkpoint.shards import CONFIG, INDEX
 from segre.checkpoint.shrink import STILL, Constants, Expander, Shrinker
 from segre.checkpoint.store import Entry, Store

@@ -87,6 +87,7 @@ class Store:
         self.config = config
         self.changed = False  # the config is not that of the directory
         self.index = index
+        self.tokenizer: Any = None  # of its directory, once it was read
         self.entries: dict[str, Entry] = {}
         self.metadata: dict[str, dict[str, str]] = {}
         self._arrays: dict[str, Array] = {}

@@ -10,12 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from segre.checkpoint.inputs import Inputs, random_tokens, read_text
+from segre.checkpoint.inputs import Inputs, longest, random_tokens, read_text
+from segre.checkpoint.model import Model
+from segre.checkpoint.opening import trained
 from segre.checkpoint.outputs import furthest
+from segre.checkpoint.runnable import family_of, load
 from segre.collapse.curves import Curves, curves
 from segre.collapse.fusion import Fusion
 from segre.collapse.mechanisms import MechanismStudy, mechanism_advice, mechanism_study
-from segre.collapse.models import Loaded, family_of, load
 from segre.collapse.passes import Pass
 from segre.collapse.paths import (
     HeadShares,
@@ -233,9 +235,11 @@ def decompose(
     else:
         kept = Variant(skip=skip is not False, mlp=mlp, norm=norms)
         loaded = load(model, seed, memory=memory)
-        tokens = _tokens(loaded, 1, length or min(_TOKENS, loaded.longest or _TOKENS), text, seed)
+        tokens = _tokens(
+            loaded, 1, length or min(_TOKENS, longest(loaded.spec) or _TOKENS), text, seed
+        )
         done = record(loaded, tokens.batches[0][0], kept, memory=memory)
-        drawn = "" if loaded.seed is None else ", random weights"
+        drawn = "" if loaded.random is None else ", random weights"
         name = f"{loaded.name}{drawn} ({kept.words})"
     sums, heads = path_sums(done), head_shares(done)
     error = furthest(done.output, sums.total)
@@ -254,6 +258,8 @@ def count_paths(model: Source) -> PathShares:
 
 def own_spec(model: Source) -> Network | Transformer | None:
     """The spec, if it is a stack, or one of the kind transformer without a vocabulary."""
+    if isinstance(model, Model) or trained(model):
+        return None
     if family_of(model) not in (*STACKS, *POLYNOMIALS, "transformer"):
         return None
     spec = with_attention(model, "this command")
@@ -270,7 +276,7 @@ def _named(given: str | Sequence[Variant]) -> Sequence[Variant | None]:
 
 
 def _tokens(
-    loaded: Loaded, count: int, length: int | None, text: str | Path | None, seed: int
+    loaded: Model, count: int, length: int | None, text: str | Path | None, seed: int
 ) -> Inputs:
     if text is None:
         return random_tokens(loaded, count, length, seed)

@@ -11,31 +11,36 @@ from typing import Any
 
 import numpy as np
 
+from segre.checkpoint.model import Model
 from segre.collapse.apart import Apart, ApartField
-from segre.collapse.models import Loaded
 from segre.collapse.variants import Variant
 from segre.fields.interface import Array
-from segre.transformer.forward import ATTENTION, MLP, Tokens, run
+from segre.transformer.forward import AFTER, ATTENTION, MLP, Place, Tokens, run
 
 
-def can_continue(loaded: Loaded, variant: Variant) -> bool:
+def can_continue(model: Model, variant: Variant) -> bool:
     """Whether a variant has patterns that sum to one, and no skips."""
-    attention, mlp = (variant.edit(loaded.spec, number) for number in (ATTENTION, MLP))
+    attention, mlp = (variant.edit(model.spec, number) for number in (ATTENTION, MLP))
     assert attention is not None
-    skips = attention.residual or (mlp is not None and mlp.residual and loaded.spec.mlp != "none")
+    skips = attention.residual or (mlp is not None and mlp.residual and model.spec.mlp != "none")
     return attention.sums_to_one and not skips
 
 
-def continued(loaded: Loaded, variants: Sequence[Variant], words: Array) -> list[Array]:
+def continued(model: Model, variants: Sequence[Variant], words: Array) -> list[Array]:
     """log10 of the relative residual of tokens (1, n) before the layers and after each."""
-    found = np.zeros((len(variants), loaded.layers + 1))
+    found = np.zeros((len(variants), model.spec.layers + 1))
 
-    def see(depth: int, place: int, _batch: int, x: Apart) -> None:
-        found[place, depth] = x.log10_relative()
-
-    def settle(x: Any) -> Apart:
-        return x.settled() if isinstance(x, Apart) else Apart.of(x).settled()
+    def hook(place: Place, name: str, x: Any) -> Any:
+        """Keep mean and residual apart; a sub-layer that is left out changes neither."""
+        depth = place.depth(name)
+        if depth == 0:
+            x = Apart.of(x)
+        if depth == 0 or (name in AFTER and place.spec is not None):
+            x = x.settled()
+        if depth is not None:
+            found[place.edit, depth] = x.log10_relative()
+        return x
 
     edits = [variant.edit for variant in variants]
-    run(loaded.weights, [Tokens(words)], ApartField(), edits, see, settle)
+    run(model, [Tokens(words)], ApartField(), edits, hook)
     return list(found)

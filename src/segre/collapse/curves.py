@@ -27,10 +27,10 @@ from typing import Any
 import numpy as np
 
 from segre.checkpoint.inputs import Inputs
+from segre.checkpoint.model import Model
 from segre.collapse.continued import can_continue, continued
 from segre.collapse.fusion import Fusion
 from segre.collapse.gates import WithGates
-from segre.collapse.models import Loaded
 from segre.collapse.sinks import Sink, sink_of
 from segre.collapse.streams import measured
 from segre.collapse.variants import FULL, PAPER, Variant
@@ -38,7 +38,7 @@ from segre.fields import Real
 from segre.fields.interface import Array
 from segre.fields.threads import threads_for
 from segre.geometry.progress import Progress, quiet
-from segre.transformer.forward import Tokens, run
+from segre.transformer.forward import Place, Tokens, run
 
 FLOOR = 8 * 2.0**-23  # 9.5e-7: relative residuals below are rounding, not the model
 LEAST = 1e-30  # streams of this size have too few digits left in single precision
@@ -167,7 +167,7 @@ class Curves:
 
 
 def curves(
-    loaded: Loaded,
+    model: Model,
     inputs: Inputs,
     variants: Sequence[Variant] = PAPER,
     *,
@@ -184,48 +184,51 @@ def curves(
     gates that the model has no weights for.
     """
     for variant in variants:
-        variant.require(loaded.spec)
+        variant.require(model.spec)
     if any(variant.gate for variant in variants):
-        loaded = replace(loaded, weights=WithGates(loaded.weights, seed))
+        model = replace(model, tensors=WithGates(model, seed))
     found: list[list[list[dict[str, Array]]]] = [
-        [[] for _ in range(loaded.layers + 1)] for _ in variants
+        [[] for _ in range(model.spec.layers + 1)] for _ in variants
     ]
     fusion = None if fuse is None else Fusion(fuse)
     joined: list[list[Array]] = [[] for _ in variants]
-    groups = list(_groups(inputs, loaded.width * 4 * len(variants)))
-    total = len(inputs.batches) * len(variants) * (loaded.layers + 1)
+    groups = list(_groups(inputs, model.spec.d * 4 * len(variants)))
+    total = len(inputs.batches) * len(variants) * (model.spec.layers + 1)
     done = 0
 
-    def see(chosen: Sequence[int], depth: int, number: int, batch: int, x: Array) -> None:
+    def measure(chosen: Sequence[int], place: Place, name: str, x: Array) -> Array:
         nonlocal done
-        place = chosen[number]
+        depth = place.depth(name)
+        if depth is None:
+            return x
+        number = chosen[place.edit]
         progress(f"layer {depth}", done, total)
         X = x[:, 0, 0].swapaxes(1, 2)
-        found[place][depth].append(measured(X, ranks))
+        found[number][depth].append(measured(X, ranks))
         if fusion is not None:
-            fusion.add((place, batch), X)
-            if depth == loaded.layers:
-                joined[place].append(fusion.relative((place, batch)))
+            fusion.add((number, place.batch), X)
+            if depth == model.spec.layers:
+                joined[number].append(fusion.relative((number, place.batch)))
         done += 1
+        return x
 
-    with threads_for(loaded.width), np.errstate(all="ignore"):  # what overflows is lost, and said
+    with threads_for(model.spec.d), np.errstate(all="ignore"):  # what overflows is lost, and said
         for double in (False, True):
             chosen = [n for n, variant in enumerate(variants) if variant.gapless == double]
             edits = [variants[n].edit for n in chosen]
             field = Real(np.float64 if double else np.float32)
             for group in groups if chosen else ():
-                run(loaded.weights, group, field, edits, partial(see, chosen))
+                run(model, group, field, edits, partial(measure, chosen))
         every = [_curve(variant, parts) for variant, parts in zip(variants, found, strict=True)]
         below = [
-            c.variant for c in every if c.floored is not None and can_continue(loaded, c.variant)
+            c.variant for c in every if c.floored is not None and can_continue(model, c.variant)
         ]
         if past_floor and below:
             progress("below single precision", total, total)
-            past = dict(zip(below, continued(loaded, below, inputs.batches[0][:1]), strict=True))
+            past = dict(zip(below, continued(model, below, inputs.batches[0][:1]), strict=True))
             every = [replace(curve, past=past.get(curve.variant)) for curve in every]
         every = [
-            replace(curve, sink=sink_of(curve.values, loaded, inputs, curve.lost))
-            for curve in every
+            replace(curve, sink=sink_of(curve.values, model, inputs, curve.lost)) for curve in every
         ]
     if fusion is not None:
         every = [
@@ -233,7 +236,8 @@ def curves(
             for curve, parts in zip(every, joined, strict=True)
         ]
     progress("measured", total, total)
-    return Curves(loaded.document(), inputs.document(), tuple(every), fuse=fuse)
+    known = {**model.document(), "family": model.family}
+    return Curves(known, inputs.document(), tuple(every), fuse=fuse)
 
 
 def _groups(inputs: Inputs, each: int) -> Iterator[list[Tokens]]:
@@ -260,17 +264,17 @@ class Cost:
         return self.measured / self.plain
 
 
-def cost(loaded: Loaded, inputs: Inputs, repeats: int = 5) -> Cost:
+def cost(model: Model, inputs: Inputs, repeats: int = 5) -> Cost:
     """Time the whole model with and without measuring, in turns."""
     times: dict[str, list[float]] = {"plain": [], "measured": []}
     for attempt in range(repeats + 1):
         for name, taken in times.items():
             began = perf_counter()
             if name == "plain":
-                with threads_for(loaded.width):
-                    run(loaded.weights, list(map(Tokens, inputs.batches)), Real(np.float32))
+                with threads_for(model.spec.d):
+                    run(model, list(map(Tokens, inputs.batches)), Real(np.float32))
             else:
-                curves(loaded, inputs, [FULL])
+                curves(model, inputs, [FULL])
             if attempt:  # the first is to warm up
                 taken.append(perf_counter() - began)
     return Cost(min(times["plain"]), min(times["measured"]))

@@ -1,115 +1,85 @@
 """One forward pass of a transformer, written down: patterns and matrices of every head.
 
 Given the patterns, the gates of its MLPs and the roots of its norms, a layer is affine in the
-tokens. The patterns are those that a recording field saw; `Pass.replay` multiplies the matrices and
-gives the model's own hidden states, up to the rounding of double precision.
+tokens. The patterns are seen by a hook of the forward map; `Pass.replay` multiplies the matrices
+and gives the model's own hidden states, up to the rounding of double precision.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from segre.collapse.models import Loaded
+from segre.checkpoint.inputs import require_tokens
+from segre.checkpoint.model import Model
 from segre.collapse.passes import Affine, Pass, RecordedLayer, TokenMap
 from segre.collapse.variants import BARE, Variant
-from segre.errors import SpecError, UnsupportedError
+from segre.errors import UnsupportedError
 from segre.fields import Real
 from segre.fields.interface import Array
 from segre.fields.threads import threads_for
 from segre.geometry.memory import DEFAULT_LIMIT
-from segre.transformer.forward import (
-    ATTENTION,
-    MLP,
-    Tensors,
-    Tokens,
-    at_length,
-    embed,
-    sublayer_weights,
-)
+from segre.transformer.forward import AFTER, ATTENTION, MLP, Place, Tokens, run
 from segre.transformer.layers import activate, product, routing
 from segre.transformer.spec import Transformer
-from segre.transformer.stages import sublayer
 
-Rows = Callable[[Array], Array]  # tokens as rows, of tokens as columns
-
-
-class Recording(Real):
-    """Double precision that keeps the patterns it computes: (inputs, kv, group, keys, queries)."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.patterns: list[Array] = []
-
-    def softmax(
-        self,
-        scores: Array,
-        seen: Array | None = None,
-        used: Array | None = None,
-        sink: bool = False,
-    ) -> Array:
-        """A softmax, kept."""
-        self.patterns.append(super().softmax(scores, seen, used, sink))
-        return self.patterns[-1]
+Tensors = Mapping[str, Array]
+_READ = ("hook_resid_pre", "hook_resid_mid")  # the streams that attention and an MLP read
+_KEPT = (*_READ, "attn.hook_pattern")
 
 
-def record(
-    loaded: Loaded, ids: Any, variant: Variant = BARE, *, memory: int = DEFAULT_LIMIT
-) -> Pass:
+def record(model: Model, ids: Any, variant: Variant = BARE, *, memory: int = DEFAULT_LIMIT) -> Pass:
     """A pass of a variant on tokens (n,), or on a batch of sequences (b, n), in float64."""
-    _require_patterns(loaded)
-    loaded.require_memory("recorded matrices", 8 * loaded.parameters, memory)
-    words = np.asarray(ids)
-    if words.ndim not in (1, 2) or words.shape[-1] < 1:
-        raise SpecError(f"tokens have shape {list(words.shape)}; allowed: (n,) or (b, n)")
-    single = words.ndim == 1
-    tokens, spec, field = Tokens(np.atleast_2d(words)), loaded.spec, Recording()
-    if tokens.words.size and not 0 <= tokens.words.min() <= tokens.words.max() < loaded.vocabulary:
-        most = loaded.vocabulary - 1
-        raise SpecError(f"a token is not in the vocabulary; allowed: 0 to {most}")
+    _require_patterns(model)
+    model.require_memory("recorded matrices", 8 * model.spec.parameters, memory)
+    words = require_tokens(model, ids)
+    single, spec = words.ndim == 1, model.spec
+    tokens = Tokens(np.atleast_2d(words))
 
     def rows(x: Array) -> Array:
         return np.ascontiguousarray((x[0, 0, 0] if single else x[:, 0, 0]).swapaxes(-1, -2))
 
+    streams: list[Array] = []
     layers: list[RecordedLayer] = []
+    seen: dict[str, Array] = {}
+
+    def hook(place: Place, name: str, x: Array) -> Array:
+        if place.depth(name) == 0:
+            streams.append(rows(x))
+        own = place.spec
+        if name in AFTER and own is not None:
+            X = rows(seen[_READ[place.number == MLP and not spec.parallel]])
+            if place.number == ATTENTION:
+                P = _by_query(seen["attn.hook_pattern"])
+                layers.append(_attention(own, place.w, X, P[0] if single else P, place.layer))
+            elif spec.parallel:
+                (beside,) = _mlp(own, place.w, X)
+                layers[-1] = replace(layers[-1], beside=replace(beside, skip=False))
+            else:
+                after = (*layers[-1].after, *_mlp(own, place.w, X))
+                layers[-1] = replace(layers[-1], after=after)
+        if name in _KEPT:
+            seen[name] = x
+        return x
+
     with threads_for(spec.d):
-        x = embed(loaded.weights, tokens, field)
-        first = rows(x)
-        for layer in range(1, spec.layers + 1):
-            edited, begin = at_length(spec, tokens.length), x
-            for number in (ATTENTION, MLP):
-                own = variant.edit(edited, number)
-                if own is None or (number == MLP and spec.mlp == "none"):
-                    continue
-                w = sublayer_weights(loaded.weights, layer, number)
-                before = x
-                beside = begin if spec.parallel and number == MLP else None
-                x = sublayer(field, w, x, spec=own, layer=layer, number=number, reads=beside)
-                if number == ATTENTION:
-                    P = _by_query(field.patterns.pop())
-                    layers.append(_attention(own, w, rows(before), P[0] if single else P, layer))
-                elif beside is not None:
-                    (done,) = _mlp(own, w, beside, rows)
-                    layers[-1] = replace(layers[-1], beside=replace(done, skip=False))
-                else:
-                    after = _mlp(own, w, before, rows)
-                    layers[-1] = replace(layers[-1], after=(*layers[-1].after, *after))
-    return Pass(first, tuple(layers), rows(x))
+        ((x,),) = run(model, [tokens], Real(), [variant.edit], hook)
+    return Pass(streams[0], tuple(layers), rows(x))
 
 
-def _require_patterns(loaded: Loaded) -> None:
-    for mechanism in loaded.spec.mechanisms:
+def _require_patterns(model: Model) -> None:
+    for mechanism in model.spec.mechanisms:
         if not mechanism.sums_to_one:
             raise UnsupportedError(
-                f"model {loaded.name!r}: {mechanism.name} attention is not supported, since its "
+                f"model {model.name!r}: {mechanism.name} attention is not supported, since its "
                 "patterns do not sum to one"
             )
-    if loaded.spec.gate != "none":
+    if model.spec.gate != "none":
         raise UnsupportedError(
-            f"model {loaded.name!r}: gated heads are not supported, since they are not a pattern "
+            f"model {model.name!r}: gated heads are not supported, since they are not a pattern "
             "times a matrix"
         )
 
@@ -144,9 +114,8 @@ def _attention(spec: Transformer, w: Tensors, X: Array, P: Array, layer: int) ->
     return out
 
 
-def _mlp(spec: Transformer, w: Tensors, x: Array, rows: Rows) -> tuple[TokenMap, ...]:
-    """What the MLP of a layer did to tokens x (columns), with its norms and its skip."""
-    X = rows(x)
+def _mlp(spec: Transformer, w: Tensors, X: Array) -> tuple[TokenMap, ...]:
+    """What the MLP of a layer did to tokens X, with its norms and its skip."""
     steps = _norm(spec, w, "norm2", X) if spec.normed_before else ()
     read = TokenMap("norm", steps).apply(X)
     if "W_R" in w:

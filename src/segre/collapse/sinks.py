@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from segre.checkpoint.inputs import Inputs, token_name
-from segre.collapse.models import Loaded
+from segre.checkpoint.model import Model
 from segre.fields.interface import Array
 
 DOMINANT = 10.0  # times the median norm of the tokens
@@ -50,7 +50,7 @@ class Sink:
 
 
 def sink_of(
-    values: Mapping[str, Array], loaded: Loaded, inputs: Inputs, lost: int | None = None
+    values: Mapping[str, Array], model: Model, inputs: Inputs, lost: int | None = None
 ) -> Sink | None:
     """The token that dominates, from its measures (layers + 1, inputs); None if there is none.
 
@@ -63,7 +63,7 @@ def sink_of(
         return None
     positions = Counter(values["position"][layer].astype(int).tolist())
     position, count = positions.most_common(1)[0]
-    text = token_name(loaded, inputs, position)
+    text = token_name(model, inputs, position)
     return Sink(position, count, inputs.count, float(factor[layer]), layer, text)
 
 

@@ -42,7 +42,6 @@ class Reverse(Lifted[Traced]):
     def __init__(self, base: ArrayField | None = None) -> None:
         self.base: ArrayField = Real() if base is None else base
         self.tape: list[Traced] = []
-        self.patterns: list[Traced] = []  # what softmaxes gave
 
     def variable(self, value: Array) -> Traced:
         """What is differentiated by."""
@@ -163,14 +162,13 @@ class Reverse(Lifted[Traced]):
         used: Array | None = None,
         sink: bool = False,
     ) -> Traced:
-        """exp(scores), each column divided by its sum; kept in `patterns`."""
+        """exp(scores), each column divided by its sum."""
         P = self.base.softmax(scores.value, None if seen is None else seen.value, used, sink)
 
         def back(g: Array) -> Array:
             return np.asarray(P * (g - (g * P).sum(axis=-2, keepdims=True)))
 
-        self.patterns.append(self._made(P, (scores, back)))
-        return self.patterns[-1]
+        return self._made(P, (scores, back))
 
 
 def _fitted(gradient: Array, shape: tuple[int, ...]) -> Array:

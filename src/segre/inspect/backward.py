@@ -6,6 +6,7 @@ are in memory. Single precision by default.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,8 +17,15 @@ from segre.fields.interface import Array
 from segre.fields.reverse import Reverse, Traced
 from segre.fields.threads import threads_for
 from segre.inspect.recorded import Recorded
-from segre.transformer.forward import ATTENTION, MLP, at_length, sublayer_weights
-from segre.transformer.stages import head, sublayer
+from segre.transformer.forward import (
+    Place,
+    Tensors,
+    Tokens,
+    ending,
+    finished,
+    sublayer_weights,
+    through,
+)
 
 
 @dataclass(frozen=True)
@@ -32,8 +40,11 @@ def gradients(
     recorded: Recorded, seed: Array | None = None, dtype: npt.DTypeLike = np.float32
 ) -> Gradients:
     """Gradients of the sum of seed times outputs; of the loss, or a random sum, without a seed."""
-    weights = recorded.subject.weights
-    spec = at_length(recorded.spec, recorded.tokens)
+    weights, spec, tokens = recorded.model, recorded.spec, Tokens(recorded.ids[None])
+
+    def read(layer: int, number: int) -> Mapping[str, Traced]:
+        return _constants(sublayer_weights(weights, layer, number, dtype))
+
     target = default_seed(recorded) if seed is None else seed
     streams: list[Array] = []
     patterns: list[Array] = []
@@ -41,21 +52,24 @@ def gradients(
         gradient = _through_head(recorded, target, dtype)
         streams.append(gradient)
         for layer in range(spec.layers, 0, -1):
+            found: list[Traced] = []
+
+            def keep(place: Place, name: str, x: Traced, found: list[Traced] = found) -> Traced:
+                if name == "attn.hook_pattern" and spec.at(place.layer).mechanism.softmax:
+                    found.append(x)
+                return x
+
             field = Reverse(Real(dtype))
-            first = x = field.variable(_columns(recorded.streams[layer - 1], dtype))
-            for kind in (ATTENTION, MLP) if spec.mlp != "none" else (ATTENTION,):
-                w = sublayer_weights(weights, layer, kind, dtype)
-                reads = first if spec.parallel and kind == MLP else None
-                traced = {name: Traced(value) for name, value in w.items()}
-                x = sublayer(field, traced, x, spec=spec, layer=layer, number=kind, reads=reads)
-            field.backward(x, _columns(gradient, dtype))
+            first = field.variable(_columns(recorded.streams[layer - 1], dtype))
+            after = [[first]]
+            finished(through(spec, [layer], after, [tokens], field, read, hook=keep))
+            field.backward(after[0][0], _columns(gradient, dtype))
             assert first.gradient is not None
             gradient = first.gradient[0, 0, 0].T
             streams.append(gradient)
-            if field.patterns:
-                P = field.patterns[0]
-                found = np.zeros_like(P.value) if P.gradient is None else P.gradient
-                patterns.append(found.reshape(-1, *found.shape[-2:]).swapaxes(-1, -2))
+            for P in found:
+                own = np.zeros_like(P.value) if P.gradient is None else P.gradient
+                patterns.append(own.reshape(-1, *own.shape[-2:]).swapaxes(-1, -2))
     return Gradients(tuple(streams[::-1]), tuple(patterns[::-1]))
 
 
@@ -74,18 +88,17 @@ def default_seed(recorded: Recorded) -> Array:
 
 
 def _through_head(recorded: Recorded, seed: Array, dtype: npt.DTypeLike) -> Array:
-    spec = at_length(recorded.spec, recorded.tokens)
-    if not (spec.final or not spec.shows_stream or spec.pooler):
-        return np.asarray(seed.T)
     field = Reverse(Real(dtype))
-    w = recorded.subject.weights.part("head", None, dtype)
-    if spec.tied:
-        w |= recorded.subject.weights.part("embed", ["tokens"], dtype)
     x = field.variable(_columns(recorded.streams[-1], dtype))
-    out = head(field, {name: Traced(value) for name, value in w.items()}, x, spec=spec)
+    out = ending(recorded.model, recorded.tokens, field, x, dtype=dtype, lifted=_constants)
     field.backward(out, seed.astype(dtype).reshape(out.value.shape))
     assert x.gradient is not None
     return np.asarray(x.gradient[0, 0, 0].T)
+
+
+def _constants(w: Tensors) -> Mapping[str, Traced]:
+    """Weights, which are not differentiated."""
+    return {name: Traced(value) for name, value in w.items()}
 
 
 def _columns(X: Array, dtype: npt.DTypeLike) -> Array:

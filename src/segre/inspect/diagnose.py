@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from segre.checkpoint.inputs import Inputs, longest, random_tokens, read_text, token_texts
+from segre.checkpoint.model import Model
+from segre.checkpoint.runnable import open_model
 from segre.errors import SegreError, SpecError
 from segre.fields.interface import Array
 from segre.finding import Status, Unbounded
@@ -20,7 +22,6 @@ from segre.inspect.interventions import NOTHING, Intervention
 from segre.inspect.measure import Finding, Measure, measures
 from segre.inspect.measures.sinks import SINK, largest
 from segre.inspect.recorded import Recorded, recorded
-from segre.inspect.subject import Subject, subject
 from segre.models import Source
 from segre.shown import Tabular
 
@@ -128,7 +129,7 @@ def diagnose(
     >>> found.findings, sorted(found.values)[:3]
     ((), ['alike', 'contraction', 'cosine'])
     """
-    model = subject(source, seed)
+    model = open_model(source, seed)
     given = tokens_of(model, text, length, seed)
     ids = given.batches[0][0]
     words = words_of(model, ids)
@@ -137,7 +138,8 @@ def diagnose(
     seen = recorded(model, ids, words, progress=progress)
     found = diagnosis(seen, given.kind)
     if control:
-        other = recorded(model.twin(seed), ids, words, progress=progress)
+        twin_of = Model.drawn(model.spec, seed, f"{model.name} with random weights")
+        other = recorded(twin_of, ids, words, progress=progress)
         twin, findings = measured(other)
         found = replace(
             found,
@@ -155,7 +157,7 @@ def diagnosis(seen: Recorded, inputs: str) -> Diagnosis:
     require_finite(seen)
     values, findings = measured(seen)
     return Diagnosis(
-        seen.subject.document(),
+        seen.model.document(),
         inputs,
         seen.words,
         seen.tokens,
@@ -167,7 +169,7 @@ def diagnosis(seen: Recorded, inputs: str) -> Diagnosis:
     )
 
 
-def tokens_of(model: Subject, text: str | Path | None, length: int, seed: int) -> Inputs:
+def tokens_of(model: Model, text: str | Path | None, length: int, seed: int) -> Inputs:
     """The first tokens of a text, or random ones."""
     if length < 2:
         raise SpecError(f"length: {length} is not allowed; allowed: whole numbers from 2")
@@ -177,7 +179,7 @@ def tokens_of(model: Subject, text: str | Path | None, length: int, seed: int) -
     return random_tokens(model, 1, fits, seed)
 
 
-def words_of(model: Subject, ids: Array) -> tuple[str, ...]:
+def words_of(model: Model, ids: Array) -> tuple[str, ...]:
     """Tokens as texts, if there is a tokenizer to ask."""
     known = token_texts(model, sorted({int(number) for number in ids}))
     return tuple(known[int(number)] for number in ids) if known else ()
@@ -189,7 +191,7 @@ def require_finite(seen: Recorded) -> None:
     if depth is not None:
         where = "the embeddings" if depth == 0 else f"layer {depth}"
         raise SegreError(
-            f"model {seen.subject.name!r}: activations are not finite after {where} on this input"
+            f"model {seen.model.name!r}: activations are not finite after {where} on this input"
         )
 
 
@@ -223,7 +225,7 @@ def _effects(
     out = []
     for number, one in enumerate(every):
         progress("interventions", number, len(every))
-        other = seen if not one else recorded(seen.subject, seen.ids, seen.words, one)
+        other = seen if not one else recorded(seen.model, seen.ids, seen.words, one)
         heads = largest(other)
         size = max(float(np.linalg.norm(seen.outputs)), 1e-300)
         out.append(

@@ -1,21 +1,20 @@
 """What if one number were different, or one head or MLP were gone?
 
-Numbers of the stream are set while the model runs; heads and MLPs are ablated in the weights, where
-what they write is zero.
+Both are hooks of a pass: numbers of the stream are set, and what heads and MLPs write is replaced
+by zero.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from segre.errors import SpecError
 from segre.fields.interface import Array
-from segre.transformer.forward import Tensors, WeightSource
+from segre.transformer.forward import Place
 from segre.transformer.spec import Transformer
 from segre.values import quote
 
@@ -124,40 +123,6 @@ class Ablation:
 
 
 @dataclass(frozen=True)
-class Ablated:
-    """The weights of a model with parts that write nothing."""
-
-    weights: WeightSource
-    ablations: tuple[Ablation, ...]
-
-    @property
-    def spec(self) -> Transformer:
-        """The architecture, which is the same."""
-        return self.weights.spec
-
-    def columns(self, name: str, which: Array, dtype: npt.DTypeLike = np.float64) -> Array:
-        """Tables are unchanged."""
-        return self.weights.columns(name, which, dtype)
-
-    def part(
-        self, part: str, names: Iterable[str] | None = None, dtype: npt.DTypeLike = np.float64
-    ) -> Tensors:
-        """The tensors of a part, those of ablated ones zero."""
-        w = self.weights.part(part, names, dtype)
-        for one in self.ablations:
-            if str(one.layer) != part:
-                continue
-            if one.head is None:
-                gone = ("W_down", "b_down", "c_down", "S_down")
-                w |= {name: np.zeros_like(w[name]) for name in gone if name in w}
-            elif "W_O" in w:
-                out = np.array(w["W_O"])
-                out[divmod(one.head - 1, self.spec.group)] = 0
-                w["W_O"] = out
-        return w
-
-
-@dataclass(frozen=True)
 class Intervention:
     """Numbers that are set and parts that are ablated, together."""
 
@@ -184,17 +149,20 @@ class Intervention:
         for ablation in self.ablations:
             ablation.require(spec)
 
-    def weights(self, given: WeightSource) -> WeightSource:
-        """The weights with what is ablated."""
-        return Ablated(given, self.ablations) if self.ablations else given
-
-    def at(self, depth: int, x: Array) -> Array:
-        """The stream at a depth, with what is set there."""
-        own = [setting for setting in self.settings if setting.depth == depth]
-        if own:
+    def at(self, place: Place, name: str, x: Array) -> Array:
+        """The value at a point of a pass, with what is set or ablated there."""
+        depth = place.depth(name)
+        if any(one.depth == depth for one in self.settings):
             x = np.array(x)
-            for setting in own:
-                setting.apply(x)
+            for setting in self.settings:
+                if setting.depth == depth:
+                    setting.apply(x)
+        for one in self.ablations:
+            if one.layer == place.layer and one.head is None and name == "hook_mlp_out":
+                x = np.zeros_like(x)
+            elif one.layer == place.layer and one.head is not None and name == "attn.hook_z":
+                x = np.array(x)
+                x[:, *divmod(one.head - 1, x.shape[2])] = 0
         return x
 
     def controls(self, spec: Transformer, tokens: int, seed: int = 0) -> list[Intervention]:

@@ -6,59 +6,20 @@ products, what units hold as their largest values: a pass of a large model stays
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
-from segre.collapse.record import Recording
+from segre.checkpoint.model import Model
 from segre.fields import Real
 from segre.fields.interface import Array
 from segre.fields.threads import threads_for
 from segre.geometry.progress import Progress, quiet
 from segre.inspect.interventions import NOTHING, Intervention
-from segre.inspect.subject import Subject
-from segre.transformer.forward import (
-    ATTENTION,
-    MLP,
-    Tensors,
-    Tokens,
-    at_length,
-    embed,
-    sublayer_weights,
-)
-from segre.transformer.layers import normalise
+from segre.transformer.forward import Place, Tokens, finished, outputs_by_part
 from segre.transformer.spec import Transformer
-from segre.transformer.stages import head, sublayer
-
-
-class Watching(Recording):
-    """A recording field that shows what certain matrices are multiplied by."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.watched: dict[int, Callable[[Array], None]] = {}
-
-    def watch(self, w: Tensors, name: str, see: Callable[[Array, Array], None]) -> None:
-        """Show what a tensor is multiplied by, while it is there."""
-        if name in w:
-            matrix = w[name]
-            self.watched[id(matrix)] = lambda right: see(matrix, right)
-
-    def _seen(self, left: Array, right: Array) -> None:
-        if (see := self.watched.get(id(left))) is not None:
-            see(right)
-
-    def matmul(self, x: Array, y: Array) -> Array:
-        """Matrix product, seen if it is watched."""
-        self._seen(x, y)
-        return super().matmul(x, y)
-
-    def joined(self, maps: Array, parts: Array, heads: tuple[int, int]) -> Array:
-        """What heads write, seen if it is watched."""
-        self._seen(maps, parts)
-        return super().joined(maps, parts, heads)
 
 
 @dataclass
@@ -71,12 +32,23 @@ class Layer:
     units: Array | None = None  # (units,): largest magnitudes over the tokens
     queries: Array | None = None  # (heads, n): eigenvalues of W_Q' W_K, gains folded in
 
+    def see(self, place: Place, name: str, x: Array) -> None:
+        """Keep what measures need of the value at a point."""
+        assert place.spec is not None
+        if name == "attn.hook_pattern" and place.spec.at(place.layer).mechanism.softmax:
+            self.patterns = x.reshape(-1, *x.shape[-2:]).swapaxes(-1, -2)
+        elif name == "attn.hook_z":
+            self.written, self.products = _written(place.w["W_O"], x[0])
+            self.queries = _query_spectrum(place.spec.at(place.layer), place.w)
+        elif name == "mlp.hook_post":
+            self.units = np.abs(x[0]).max(axis=-1).reshape(-1)
+
 
 @dataclass(frozen=True)
 class Recorded:
     """A forward pass of one sequence, written down."""
 
-    subject: Subject
+    model: Model
     ids: Array  # (n,)
     words: tuple[str, ...]  # texts of the tokens, if a tokenizer is there
     streams: tuple[Array, ...]  # (n, d), before the first layer and after each
@@ -87,7 +59,7 @@ class Recorded:
     @property
     def spec(self) -> Transformer:
         """The architecture."""
-        return self.subject.spec
+        return self.model.spec
 
     @property
     def tokens(self) -> int:
@@ -111,10 +83,16 @@ class Recorded:
         """Singular values of every stream, the largest first."""
         return tuple(np.linalg.svd(X, compute_uv=False) for X in self.streams)
 
+    @property
+    def predicts(self) -> bool:
+        """Whether the model predicts next tokens, so that it has a loss on a text."""
+        spec = self.spec
+        return spec.causal and spec.output == "logits" and not (spec.labels or spec.pooler)
+
     @cached_property
     def loss(self) -> float | None:
         """Nats for each next token; None if the model predicts none."""
-        if not self.subject.predicts or self.tokens < 2:
+        if not self.predicts or self.tokens < 2:
             return None
         logits = self.outputs[:, :-1]
         top = logits.max(axis=0)
@@ -135,7 +113,7 @@ class Recorded:
 
 
 def recorded(
-    subject: Subject,
+    model: Model,
     ids: Sequence[int] | Array,
     words: Sequence[str] = (),
     intervention: Intervention = NOTHING,
@@ -144,69 +122,28 @@ def recorded(
 ) -> Recorded:
     """Run a model on tokens (n,) in double precision, and write down what measures need."""
     tokens = Tokens(np.asarray(ids)[None])
-    weights = intervention.weights(subject.weights)
-    intervention.require(subject.spec, tokens.length)
-    spec = at_length(subject.spec, tokens.length)
-    real = Watching()
+    intervention.require(model.spec, tokens.length)
+    spec = model.spec
+    layers = [Layer() for _ in range(spec.layers)]
     streams: list[Array] = []
-    layers: list[Layer] = []
+    last: list[Array] = []
 
-    def keep(depth: int, x: Array) -> Array:
-        x = intervention.at(depth, x)
-        streams.append(np.ascontiguousarray(x[0, 0, 0].T))
+    def hook(place: Place, name: str, x: Array) -> Array:
+        x = intervention.at(place, name, x)
+        depth = place.depth(name)
+        if depth is not None:
+            streams.append(np.ascontiguousarray(x[0, 0, 0].T))
+            progress("layers", depth, spec.layers)
+        elif name == "ln_final.hook_normalized":
+            last.append(x[0, 0, 0].T)
+        elif 0 < place.layer <= spec.layers:
+            layers[place.layer - 1].see(place, name, x)
         return x
 
     with threads_for(spec.d), np.errstate(over="ignore", invalid="ignore"):
-        x = keep(0, embed(weights, tokens, real))
-        for number in range(1, spec.layers + 1):
-            progress("layers", number - 1, spec.layers)
-            own, begin = Layer(), x
-            for kind in (ATTENTION, MLP) if spec.mlp != "none" else (ATTENTION,):
-                w = sublayer_weights(weights, number, kind)
-                _watch(real, own, w, spec, number, kind)
-                reads = begin if spec.parallel and kind == MLP else None
-                x = sublayer(real, w, x, spec=spec, layer=number, number=kind, reads=reads)
-                real.watched.clear()
-                if kind == ATTENTION and real.patterns:
-                    P = real.patterns.pop()
-                    own.patterns = P.reshape(-1, *P.shape[-2:]).swapaxes(-1, -2)
-            layers.append(own)
-            x = keep(number, x)
-        last, outputs = _ending(weights.part, spec, x)
-    return Recorded(
-        subject, np.asarray(ids), tuple(words), tuple(streams), tuple(layers), last, outputs
-    )
-
-
-def _ending(
-    part: Callable[..., Tensors], spec: Transformer, x: Array
-) -> tuple[Array | None, Array]:
-    """The stream after the final norm, and the outputs."""
-    if not (spec.final or not spec.shows_stream or spec.pooler):
-        return None, np.asarray(x[0, 0, 0])
-    w = part("head")
-    if spec.tied:
-        w |= part("embed", ["tokens"])
-    last = normalise(Real(), spec, w, "norm", x, spec.d)[0, 0, 0].T if spec.final else None
-    return last, np.asarray(head(Real(), w, x, spec=spec)[0, 0, 0])
-
-
-def _watch(
-    real: Watching, own: Layer, w: Tensors, spec: Transformer, number: int, kind: int
-) -> None:
-    """Keep what heads write and units hold."""
-
-    def heads(W: Array, mixed: Array) -> None:
-        own.written, own.products = _written(W, mixed[0])
-
-    def units(_: Array, hidden: Array) -> None:
-        own.units = np.abs(hidden[0]).max(axis=-1).reshape(-1)
-
-    if kind == ATTENTION:
-        real.watch(w, "W_O", heads)
-        own.queries = _query_spectrum(spec.at(number), w)
-    else:
-        real.watch(w, "W_down", units)
+        outputs = finished(outputs_by_part(model, tokens, Real(), hook=hook))[0]
+    found = (model, np.asarray(ids), tuple(words), tuple(streams), tuple(layers))
+    return Recorded(*found, last[0] if last else None, outputs)
 
 
 def _written(W: Array, mixed: Array) -> tuple[Array, Array]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from segre.checkpoint.inputs import token_texts
-from segre.collapse.models import Loaded
+from segre.checkpoint.runnable import open_model
 from segre.collapse.record import record
 from segre.collapse.variants import FULL
 from segre.errors import SpecError, UnsupportedError
@@ -31,7 +31,6 @@ from segre.inspect.influence import (
     rollout,
 )
 from segre.inspect.recorded import Recorded, recorded
-from segre.inspect.subject import subject
 from segre.models import Source
 from segre.shown import Tabular
 from segre.transformer.forward import at_length
@@ -122,7 +121,7 @@ def trace(
     >>> bool(abs(terms - found.target) < 1e-9)
     True
     """
-    model = subject(source, seed)
+    model = open_model(source, seed)
     given = tokens_of(model, text, length, seed)
     ids = given.batches[0][0]
     seen = recorded(model, ids, words_of(model, ids), progress=progress)
@@ -132,8 +131,7 @@ def trace(
             f"model {quote(model.name)}: its attention has no patterns, which trace needs"
         )
     position, output = _target(target, seen)
-    loaded = Loaded(model.name, model.weights, model.folder, model.seed)
-    done = record(loaded, ids, FULL, memory=memory)
+    done = record(model, ids, FULL, memory=memory)
     covector, fixed, value = _functional(seen, position, output)
     terms = (pulled(done, covector) * done.X).sum(axis=-1)
     constant = fixed + float((covector * constants(done)).sum())
@@ -206,16 +204,16 @@ def _functional(seen: Recorded, position: int, output: int | None) -> tuple[Arra
         row = last[position] / max(float((last[position] ** 2).sum()), 1e-300)
         value = 1.0
     else:
-        w = seen.subject.weights.part("head")
+        w = seen.model.part("head")
         if spec.tied:
-            row = seen.subject.weights.columns("tokens", np.array([output]))[:, 0]
+            row = seen.model.columns("tokens", np.array([output]))[:, 0]
         else:
             row = w["W_U"][output]
         fixed = float(w["b_U"][output, 0]) if "b_U" in w else 0.0
         value = float(seen.outputs[output, position])
     if spec.final:
         x = seen.streams[-1][position]
-        w = seen.subject.weights.part("head", ["norm.gain", "norm.bias"])
+        w = seen.model.part("head", ["norm.gain", "norm.bias"])
         centred = x - x.mean() if spec.norm == "layer" else x
         root = float(np.sqrt((centred**2).mean() + float(spec.eps)))
         if "norm.bias" in w:

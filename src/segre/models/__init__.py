@@ -75,6 +75,7 @@ def architecture(source: Source, *, defaults: bool = False) -> Spec:
     >>> f"{architecture('llama-3-8b/kv=32').parameters:,}"
     '8,835,567,616'
     """
+    source = getattr(source, "design", source)  # of an opened model
     if isinstance(source, Network | Polynomial | Transformer):
         return source
     held = live(source)
@@ -124,6 +125,8 @@ def called(source: Source) -> str:
     """How errors and reports call the argument: a name as it was given, an object by its type."""
     if isinstance(source, str | Path):
         return str(source)
+    if isinstance(getattr(source, "design", None), Transformer):  # an opened model
+        return str(source.name)
     held = live(source)
     return str(architecture(source)) if held is None else held.name
 

@@ -45,7 +45,7 @@ def of_side_by_side(found: SideBySide) -> Iterator[Block]:
     """Sizes, measures and findings of both; then what changed from one to the other."""
     yield Title("Side by side", terminal=False)
     for number, each in enumerate(found.both):
-        yield Say(f"{letter(number)}  {each.target.shown}", wrap=False)
+        yield Say(f"{letter(number)}  {each.target}", wrap=False)
     for title, own in (
         ("Sizes", size_rows(found)),
         (RESIDUALS, depth_rows(found)),
@@ -84,7 +84,7 @@ def table_of_side_by_side(found: SideBySide) -> Table:
 
 def size_rows(found: SideBySide) -> list[Line]:
     """Shapes, and every line of `segre compare` on the two."""
-    specs = [each.target.spec for each in found.both]
+    specs = [each.spec for each in found.both]
     shapes = [("layers", "depth"), ("width", "width")]
     out: list[Line] = []
     for name, key in shapes:
@@ -155,9 +155,9 @@ def findings_of(found: Analysis) -> list[str]:
 @paged.register
 def page_of_side_by_side(found: SideBySide) -> Page:
     """Sizes, findings, depth and heads of both, and what changed from the first to the second."""
-    names = [each.target.name for each in found.both]
+    names = [each.name for each in found.both]
     title = " and ".join(names) if names[0] != names[1] else names[0]
-    told = "; ".join(f"{letter(n)} is {each.target.shown}" for n, each in enumerate(found.both))
+    told = "; ".join(f"{letter(n)} is {each.target}" for n, each in enumerate(found.both))
     made = f"seed {found.one.seed}"
     sections = tuple(_sections(found))
     return Page(title, told, tuple(_tiles(found)), sections, command=found.command, made=made)
@@ -215,7 +215,7 @@ def _sections(found: SideBySide) -> Iterator[Section]:
 
 def _findings(found: SideBySide) -> Iterator[Block]:
     lists = tuple(
-        replace(findings_block(diagnosis), title=f"{letter(n)}: {found.both[n].target.name}")
+        replace(findings_block(diagnosis), title=f"{letter(n)}: {found.both[n].name}")
         for n, diagnosis in enumerate(found.diagnoses)
         if diagnosis is not None and diagnosis.findings
     )
@@ -273,7 +273,7 @@ def _maps(found: SideBySide) -> Iterator[Block]:
 
 
 def _named(figure: Figure, number: int, found: SideBySide) -> Figure:
-    title = f"{letter(number)}: {found.both[number].target.name}"
+    title = f"{letter(number)}: {found.both[number].name}"
     return replace(figure, key=f"heads-{letter(number).lower()}", title=title)
 
 

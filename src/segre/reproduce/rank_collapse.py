@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from segre.checkpoint.inputs import random_tokens
+from segre.checkpoint.runnable import load
 from segre.collapse.curves import FLOOR, curves
-from segre.collapse.models import load
 from segre.collapse.variants import FULL, PAPER
 from segre.fields.interface import Array
 from segre.models import PRESETS
@@ -109,7 +109,7 @@ def measure(
         for name, variant in zip(VARIANTS, PAPER, strict=True)
     }
     if model == "albert":
-        cut = replace(loaded, weights=WithoutMatrices(loaded.weights))
+        cut = replace(loaded, tensors=WithoutMatrices(loaded))
         found[SURGERY] = curves(cut, inputs, [FULL])[FULL].mean().tolist()
     return found
 

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from segre.checkpoint.inputs import random_tokens
+from segre.checkpoint.runnable import load
 from segre.collapse.curves import curves
-from segre.collapse.models import load
 from segre.collapse.variants import FULL
 from segre.fields.interface import Array
 from segre.models import PRESETS

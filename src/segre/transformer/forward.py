@@ -7,9 +7,10 @@ next ones are read, so that a model larger than memory is read only once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -23,9 +24,9 @@ from segre.transformer.tensors import CONSTANTS, of_mlp, part_shapes
 
 Tensors = dict[str, Array]
 Edit = Callable[[Transformer, int], Transformer | None]
-See = Callable[[int, int, int, Any], None]
 T = TypeVar("T")
-ATTENTION, MLP = 1, 2  # the sub-layers of a layer
+AFTER = ("hook_resid_mid", "hook_resid_post")  # the stream after a sub-layer, after the last
+EMBED, ATTENTION, MLP, HEAD = range(4)  # before the layers, their sub-layers, after the last
 
 
 class WeightSource(Protocol):
@@ -65,6 +66,36 @@ class Tokens:
         return int(self.words.shape[-1])
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where a pass is: in a sub-layer, with its weights, for an edit and a batch."""
+
+    layer: int  # from 1; 0 before the layers
+    number: int
+    spec: Transformer | None  # as it was edited, at the length of the batch; None: left out
+    w: Mapping[str, Any]
+    edit: int = 0
+    batch: int = 0
+
+    def full(self, name: str) -> str:
+        """The name of a point in the whole model."""
+        return name if self.number in (EMBED, HEAD) else f"blocks.{self.layer - 1}.{name}"
+
+    def depth(self, name: str) -> int | None:
+        """After how many layers the stream is at a point; None if that is not between layers."""
+        if name == "hook_resid_pre" and self.layer == 1:
+            return 0
+        return self.layer if name == "hook_resid_post" else None
+
+
+Hook = Callable[[Place, str, Any], Any]
+
+
+def unseen(_place: Place, _name: str, value: Any) -> Any:
+    """The hook that changes nothing."""
+    return value
+
+
 def as_it_is(spec: Transformer, _number: int) -> Transformer | None:
     """The edit that changes nothing."""
     return spec
@@ -75,20 +106,22 @@ def at_length(spec: Transformer, length: int) -> Transformer:
     return replace(spec, t=length, positions=length if spec.positions else 0, offset=0)
 
 
-def embed(weights: WeightSource, tokens: Tokens, field: Real) -> Array:
+def embed(weights: WeightSource, tokens: Tokens, field: Real, hook: Hook = unseen) -> Array:
     """The input of the layers: (inputs, 1, 1, width, length)."""
     spec = at_length(weights.spec, tokens.length)
+    seen = partial(hook, Place(0, EMBED, spec, {}))
     if not spec.embedded:
         return embedded(field, spec, {}, tokens.words.astype(field.dtype)[:, None, None])
     names = [n for n in part_shapes(spec, "embed") if n not in ("tokens", "positions", "types")]
     w = weights.part("embed", names, field.dtype) if names else {}
     if spec.positions:
         used = weights.spec.offset + np.arange(tokens.length)
-        w["positions"] = weights.columns("positions", used, field.dtype)
+        positions = weights.columns("positions", used, field.dtype)
+        w["positions"] = seen("hook_pos_embed", positions)
     if spec.patch:
         x = _patches(spec, tokens.words, field)[:, None, None]
         return embedded(field, spec, w, patched(field, spec, w, x))
-    words = _looked_up(weights, "tokens", tokens.words, field)
+    words = seen("hook_embed", _looked_up(weights, "tokens", tokens.words, field))
     if not spec.types:
         return embedded(field, spec, w, words)
     kinds = np.zeros_like(tokens.words) if tokens.types is None else tokens.types
@@ -156,16 +189,14 @@ def run(
     batches: Sequence[Tokens],
     field: Any = None,
     edits: Sequence[Edit] = (as_it_is,),
-    see: See = lambda *_: None,
-    settle: Callable[[Any], Any] = lambda x: x,
+    hook: Hook = unseen,
 ) -> list[list[Any]]:
     """The streams after the last layer, for every edit and batch.
 
-    An edit receives the spec and the sub-layer; None leaves the sub-layer out. `see` receives the
-    depth (0 before the layers), the numbers of the edit and the batch, and the stream. `settle` is
-    applied to the input of the layers, an array, and to the output of each.
+    An edit receives the spec and the sub-layer; None leaves the sub-layer out. A `hook` receives
+    the value of every named point (`points`), and what it returns is used instead.
     """
-    return finished(layer_by_layer(weights, batches, field, edits, see, settle))
+    return finished(layer_by_layer(weights, batches, field, edits, hook))
 
 
 def finished(steps: Generator[str, None, T]) -> T:
@@ -183,41 +214,57 @@ def layer_by_layer(
     batches: Sequence[Tokens],
     field: Any = None,
     edits: Sequence[Edit] = (as_it_is,),
-    see: See = lambda *_: None,
-    settle: Callable[[Any], Any] = lambda x: x,
+    hook: Hook = unseen,
 ) -> Generator[str, None, list[list[Any]]]:
     """Like `run`, in steps: yields the name of every part before it is read."""
     field = Real() if field is None else field
-    spec = weights.spec
     yield "embed"
-    first = [settle(embed(weights, tokens, Real(field.dtype))) for tokens in batches]
+    first = [embed(weights, tokens, Real(field.dtype), hook) for tokens in batches]
     streams = [list(first) for _ in edits]
+    read = partial(sublayer_weights, weights, dtype=field.dtype)
+    layers = range(1, weights.spec.layers + 1)
+    yield from through(weights.spec, layers, streams, batches, field, read, edits, hook)
+    return streams
 
-    def seen(depth: int) -> None:
-        for i, each in enumerate(streams):
-            for j, x in enumerate(each):
-                see(depth, i, j, x)
 
-    seen(0)
-    kept: dict[int, Tensors] = {}  # where all layers have the same weights
-    for layer in range(1, spec.layers + 1):
+def through(
+    spec: Transformer,
+    layers: Iterable[int],
+    streams: list[list[Any]],
+    batches: Sequence[Tokens],
+    field: Any,
+    read: Callable[[int, int], Mapping[str, Any]],
+    edits: Sequence[Edit] = (as_it_is,),
+    hook: Hook = unseen,
+) -> Generator[str, None, None]:
+    """Replace streams[edit][batch] by what some layers make of them, in steps.
+
+    `read` has the tensors of a sub-layer, given the number of its layer and its own.
+    """
+    numbers = (ATTENTION, MLP) if spec.mlp != "none" else (ATTENTION,)
+    kept: dict[int, Mapping[str, Any]] = {}  # where all layers have the same weights
+    for layer in layers:
         if layer == 1 or not spec.share:
             yield str(layer)
-        before = [list(each) for each in streams] if spec.parallel else []
-        for number in (ATTENTION, MLP) if spec.mlp != "none" else (ATTENTION,):
-            w = kept.get(number) or sublayer_weights(weights, layer, number, field.dtype)
+        begin: dict[tuple[int, int], Any] = {}
+        for number in numbers:
+            w = kept.get(number) or read(layer, number)
             if spec.share:
                 kept[number] = w
-            for i, edit in enumerate(edits):
-                for j, tokens in enumerate(batches):
-                    edited = edit(at_length(spec, tokens.length), number)
-                    if edited is not None:
-                        reads = before[i][j] if before and number == MLP else None
-                        apply = partial(sublayer, spec=edited, layer=layer, number=number)
-                        streams[i][j] = settle(apply(field, w, streams[i][j], reads=reads))
-            del w  # before the next are read
-        seen(layer)
-    return streams
+            for (i, edit), (j, tokens) in product(enumerate(edits), enumerate(batches)):
+                edited = edit(at_length(spec, tokens.length), number)
+                place = Place(layer, number, edited, w, i, j)
+                x = streams[i][j]
+                if number == ATTENTION:
+                    x = hook(place, "hook_resid_pre", x)
+                    if spec.parallel:
+                        begin[i, j] = x
+                if edited is not None:
+                    reads = begin.get((i, j)) if number == MLP else None
+                    own = partial(sublayer, spec=edited, layer=layer, number=number, reads=reads)
+                    x = own(field, w, x, hook=partial(hook, place))
+                streams[i][j] = hook(place, AFTER[number == numbers[-1]], x)
+            del w, place  # before the next are read
 
 
 def outputs(
@@ -235,15 +282,37 @@ def outputs_by_part(
     tokens: Tokens,
     field: Real,
     progress: Callable[[int], None] = lambda _: None,
+    hook: Hook = unseen,
 ) -> Generator[str, None, Array]:
     """Like `outputs`, in steps: yields the name of every part before it is read."""
-    spec = at_length(weights.spec, tokens.length)
-    steps = layer_by_layer(weights, [tokens], field, see=lambda depth, *_: progress(depth))
-    ((x,),) = yield from steps
+    progress(0)
+
+    def told(place: Place, name: str, value: Any) -> Any:
+        if name == "hook_resid_post":
+            progress(place.layer)
+        return hook(place, name, value)
+
+    ((x,),) = yield from layer_by_layer(weights, [tokens], field, hook=told)
     yield "head"
-    if spec.final or not spec.shows_stream or spec.pooler:
-        w = weights.part("head", None, field.dtype)
-        if spec.tied:
-            w |= weights.part("embed", ["tokens"], field.dtype)
-        x = head(field, w, x, spec=spec)
+    x = ending(weights, tokens.length, field, x, hook, field.dtype)
     return np.asarray(x.reshape(len(tokens.words), *x.shape[-2:]))
+
+
+def ending(
+    weights: WeightSource,
+    length: int,
+    field: Any,
+    x: Any,
+    hook: Hook = unseen,
+    dtype: npt.DTypeLike = np.float64,
+    lifted: Callable[[Tensors], Mapping[str, Any]] = lambda w: w,
+) -> Any:
+    """The outputs of the last stream, with the weights of the head as the field needs them."""
+    spec = at_length(weights.spec, length)
+    if not (spec.final or not spec.shows_stream or spec.pooler):
+        return x
+    w = weights.part("head", None, dtype)
+    if spec.tied:
+        w |= weights.part("embed", ["tokens"], dtype)
+    place = Place(spec.layers + 1, HEAD, spec, w)
+    return head(field, lifted(w), x, spec=spec, hook=partial(hook, place))

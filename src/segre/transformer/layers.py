@@ -6,7 +6,7 @@ are for key-value heads and for the query heads of each.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import reduce
@@ -21,8 +21,15 @@ from segre.transformer.rotary import frequencies
 from segre.transformer.spec import Transformer
 
 Tensors = Mapping[str, Any]
+Hook = Callable[[str, Any], Any]  # what becomes of the value at a named point (`points`)
 
+SHARED = "mlp.shared.hook_post"  # the units of shared experts
 QUICK = Fraction(1702, 1000)  # of the sigmoid that stands for the normal distribution function
+
+
+def unseen(_name: str, value: Any) -> Any:
+    """The hook that changes nothing."""
+    return value
 
 
 def linear(field: Analytic[E], w: Tensors, name: str, x: E) -> E:
@@ -139,10 +146,12 @@ def plane_dimensions(spec: Transformer) -> tuple[Array, Array]:
     return planes, planes + spec.rotary // 2
 
 
-def attention(field: Analytic[E], spec: Transformer, w: Tensors, x: E, layer: int) -> E:
+def attention(
+    field: Analytic[E], spec: Transformer, w: Tensors, x: E, layer: int, hook: Hook = unseen
+) -> E:
     """The output of the heads of a layer (from 1) for tokens x, after a preceding norm."""
     spec = spec.at(layer)
-    scores, values = (_latent if spec.latent else _plain)(field, spec, w, x)
+    scores, values = (_latent if spec.latent else _plain)(field, spec, w, x, hook)
     for factor in _factors(field, spec, layer):
         scores = field.mul(scores, factor)
     if spec.cap:
@@ -155,13 +164,16 @@ def attention(field: Analytic[E], spec: Transformer, w: Tensors, x: E, layer: in
         seen = decays(
             field, replace(spec.mechanism, causal=True), spec.t, _rates(field, spec, slopes)
         )
+    scores = hook("attn.hook_attn_scores", scores)
     weights = pattern(field, spec.mechanism, scores, seen, used, spec.sinks)
+    weights = hook("attn.hook_pattern", weights)
     mixed = field.matmul(values, centred(field, spec.mechanism, weights, spec.t))
     if spec.mixnorm:
         alike = _over_root(field, spec, mixed, spec.dv, spec.heads, spec.mixing_eps)
         mixed = gained(field, w, "normo", alike)
     if spec.gate != "none":
         mixed = field.mul(mixed, field.sigmoid(linear(field, w, "G", x)))
+    mixed = hook("attn.hook_z", mixed)
     written = field.joined(w["W_O"], mixed, (spec.group, spec.kv))
     return field.add(written, w["b_O"]) if "b_O" in w else written
 
@@ -192,9 +204,12 @@ def _factors(field: Analytic[E], spec: Transformer, layer: int) -> Iterator[E]:
         yield from [field.absorbed(Fraction(1), by, Fraction(0), spec.rescaling.factor)] * 2
 
 
-def _plain(field: Analytic[E], spec: Transformer, w: Tensors, x: E) -> tuple[E, E]:
+def _plain(field: Analytic[E], spec: Transformer, w: Tensors, x: E, hook: Hook) -> tuple[E, E]:
     keys, queries, values = (
-        featured(field, spec.mechanism, linear(field, w, name, x)) for name in ("K", "Q", "V")
+        hook(
+            f"attn.hook_{name.lower()}", featured(field, spec.mechanism, linear(field, w, name, x))
+        )
+        for name in ("K", "Q", "V")
     )
     if spec.qknorm == "all":
         keys = gained(field, w, "normk", _over_root(field, spec, keys, spec.head, spec.kv))
@@ -208,35 +223,38 @@ def _plain(field: Analytic[E], spec: Transformer, w: Tensors, x: E) -> tuple[E, 
     return field.matmul(field.transpose(keys), queries), values
 
 
-def _latent(field: Analytic[E], spec: Transformer, w: Tensors, x: E) -> tuple[E, E]:
+def _latent(field: Analytic[E], spec: Transformer, w: Tensors, x: E, hook: Hook) -> tuple[E, E]:
     asked = x
     if spec.qrank:
         asked = field.matmul(w["A_Q"], x)
         asked = root_mean_square(field, spec, w, "normq", asked, spec.qrank)
     latent = field.matmul(w["A_K"], x)
     latent = root_mean_square(field, spec, w, "normk", latent, spec.kvrank)
-    keys, queries = field.matmul(w["W_K"], latent), field.matmul(w["W_Q"], asked)
+    keys = hook("attn.hook_k", field.matmul(w["W_K"], latent))
+    queries = hook("attn.hook_q", field.matmul(w["W_Q"], asked))
     scores = field.matmul(field.transpose(keys), queries)
     if spec.rotary_dim:
         key = rotate(field, spec, field.matmul(w["R_K"], x), spec.rotary, spec.t)
         query = rotate(field, spec, field.matmul(w["R_Q"], asked), spec.rotary, spec.t)
         scores = field.add(scores, field.matmul(field.transpose(key), query))
-    return scores, field.matmul(w["W_V"], latent)
+    return scores, hook("attn.hook_v", field.matmul(w["W_V"], latent))
 
 
-def mlp(field: Analytic[E], spec: Transformer, w: Tensors, x: E) -> E:
+def mlp(field: Analytic[E], spec: Transformer, w: Tensors, x: E, hook: Hook = unseen) -> E:
     """The output of the MLP for tokens x, after a preceding norm."""
     if "W_R" in w:
-        return _experts(field, spec, w, x)
+        return _experts(field, spec, w, x, hook)
     hidden = linear(field, w, "up", x)
     if spec.gated:
-        hidden = product(field, spec, linear(field, w, "gate", x), hidden)
+        gate = hook("mlp.hook_pre", linear(field, w, "gate", x))
+        hidden = product(field, spec, gate, hook("mlp.hook_pre_linear", hidden))
     else:
-        hidden = activate(field, spec.mlp, hidden)
-    return linear(field, w, "down", hidden)
+        hidden = activate(field, spec.mlp, hook("mlp.hook_pre", hidden))
+    units: E = hook("mlp.hook_post", hidden)
+    return linear(field, w, "down", units)
 
 
-def _experts(field: Analytic[E], spec: Transformer, w: Tensors, x: E) -> E:
+def _experts(field: Analytic[E], spec: Transformer, w: Tensors, x: E, hook: Hook) -> E:
     """The experts with the largest affinities, weighted by their shares, and the shared experts.
 
     A constant `b_R`, if there is one, is used only to choose experts.
@@ -248,7 +266,8 @@ def _experts(field: Analytic[E], spec: Transformer, w: Tensors, x: E) -> E:
 
     def expert(kind: str) -> E:
         gate, up = (mapped(kind, name, x) for name in ("gate", "up"))
-        return mapped(kind, "down", product(field, spec, gate, up))
+        hidden: E = product(field, spec, gate, up)
+        return mapped(kind, "down", hook("mlp.hook_post" if kind == "W" else SHARED, hidden))
 
     share = routing(field, spec, w, x)
     total = field.sum(field.mul(expert("W"), share), axis=-3)

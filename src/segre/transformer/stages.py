@@ -16,6 +16,7 @@ import numpy as np
 from segre.fields.interface import Analytic, E
 from segre.stage import Slot, Stage
 from segre.transformer.layers import (
+    Hook,
     Tensors,
     activate,
     attention,
@@ -26,6 +27,7 @@ from segre.transformer.layers import (
     normalise,
     standardised,
     tanh,
+    unseen,
 )
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import of_mlp, tensors
@@ -114,6 +116,7 @@ def sublayer(
     layer: int,
     number: int,
     reads: E | None = None,
+    hook: Hook = unseen,
 ) -> E:
     """Attention (number 1) or the MLP (2) of a layer, with its norms and its skip.
 
@@ -124,9 +127,10 @@ def sublayer(
     read = x if reads is None else reads
     if spec.normed_at(layer, number):
         read = standardised(field, spec, read, spec.d)
-    out = _written(field, w, read, spec, layer, number)
+    out = _written(field, w, read, spec, layer, number, hook)
     if spec.normed_inside:
         out = normalise(field, spec, w, f"post{number}", out, spec.d)
+    out = hook("hook_attn_out" if number == 1 else "hook_mlp_out", out)
     if spec.residual or reads is not None:
         kept = x if spec.skip == 1 else field.mul(x, field.fraction(spec.skip))
         out = field.add(kept, out)
@@ -144,19 +148,29 @@ def parallel_layer(field: Analytic[E], w: Tensors, x: E, *, spec: Transformer, l
 
 
 def _written(
-    field: Analytic[E], w: Tensors, read: E, spec: Transformer, layer: int, number: int
+    field: Analytic[E],
+    w: Tensors,
+    read: E,
+    spec: Transformer,
+    layer: int,
+    number: int,
+    hook: Hook = unseen,
 ) -> E:
     """The output of attention or the MLP, for tokens normed without gain and bias."""
     if spec.normed_before:
         read = gained(field, w, f"norm{number}", read)
-    out = attention(field, spec, w, read, layer) if number == 1 else mlp(field, spec, w, read)
+    read = hook(f"ln{number}.hook_normalized", read)
+    if number == 1:
+        out = attention(field, spec, w, read, layer, hook)
+    else:
+        out = mlp(field, spec, w, read, hook)
     return field.mul(out, w[f"scale{number}"]) if f"scale{number}" in w else out
 
 
-def head(field: Analytic[E], w: Tensors, x: E, *, spec: Transformer) -> E:
+def head(field: Analytic[E], w: Tensors, x: E, *, spec: Transformer, hook: Hook = unseen) -> E:
     """Final norm, pooled token, transform, unembedding, cap and softmax, if the spec has them."""
     if spec.final:
-        x = normalise(field, spec, w, "norm", x, spec.d)
+        x = hook("ln_final.hook_normalized", normalise(field, spec, w, "norm", x, spec.d))
     if spec.project:
         x = linear(field, w, "D", x)
     pooled = None

@@ -55,10 +55,9 @@ _SHORT = {
 @view.register
 def of_analysis(found: Analysis) -> Iterator[Block]:
     """The answers in short; the page has the plots."""
-    target = found.target
-    yield Title(target.name)
-    if str(target.spec) != target.name:
-        yield Say(str(target.spec), "dim", wrap=False)
+    yield Title(found.name)
+    if str(found.spec) != found.name:
+        yield Say(str(found.spec), "dim", wrap=False)
     yield Say()
     yield terminal(Parts(tuple(map(_in_short, found.parts))))
     sections = tuple(_without_plots(section_of(part)) for part in found.parts)
@@ -114,18 +113,17 @@ def table_of_analysis(found: Analysis) -> Table:
         (one.key, one.title, one.label, one.lead, one.how, one.reason, one.seconds)
         for one in found.parts
     )
-    return Table("parts", found.target.name, names, rows)
+    return Table("parts", found.name, names, rows)
 
 
 @paged.register
 def page_of_analysis(found: Analysis) -> Page:
     """The page of an analysis."""
-    target = found.target
-    subtitle = str(target.spec) if str(target.spec) != target.name else ""
+    subtitle = str(found.spec) if str(found.spec) != found.name else ""
     sections = tuple(map(section_of, found.parts))
     first = tuple(tiles(found))
     return Page(
-        target.name, subtitle, first, sections, command=found.command, made=f"seed {found.seed}"
+        found.name, subtitle, first, sections, command=found.command, made=f"seed {found.seed}"
     )
 
 
@@ -148,7 +146,7 @@ def _notes(notes: tuple[str, ...]) -> Block:
 
 def tiles(analysis: Analysis) -> Iterator[Tile]:
     """The numbers to see first, of the parts that ran."""
-    yield Tile("Parameters", f"{analysis.target.spec.parameters:,}", "exact")
+    yield Tile("Parameters", f"{analysis.spec.parameters:,}", "exact")
     for key, tiles_of in _TILES.items():
         if key in analysis and analysis[key].data is not None:
             yield from tiles_of(analysis[key])
