@@ -75,6 +75,13 @@ class Config:
             raise SpecError(f"{key}: {quote(value)} is a string; allowed: numbers from 0")
         return fraction(key, value)
 
+    def positive(self, key: str) -> Fraction:
+        """A number above 0, exactly."""
+        found = self.number(key)
+        if not found:
+            raise SpecError(f"{key}: 0 is not allowed; allowed: numbers above 0")
+        return found
+
     def cap(self, key: str) -> Fraction:
         """A soft cap; 0 in a spec and null in a config mean none."""
         if self.get(key)[1] is None:
@@ -173,11 +180,8 @@ class Config:
     def class_name(self) -> str:
         """The class that the config names; by default the first with a head."""
         family = self.family
-        labelled = tuple(found.name for found in family.label_classes)
-        related = (family.related_class,) if family.related_class else ()
         key, value = self.get("architectures")
         if value is None or value == []:
-            return (*family.head_classes, *labelled, family.base_class)[0]
+            return family.usual_class
         name = value[0] if isinstance(value, list) and len(value) == 1 else value
-        every = (family.base_class, *family.head_classes, *related, *labelled)
-        return str(choice(key, name, every))
+        return str(choice(key, name, family.classes))
