@@ -18,6 +18,7 @@ from segre.fields.rank import Echelon
 from segre.finding import Symmetry
 from segre.geometry.conserved import Conserved, conserved_quantities
 from segre.geometry.point import Point, at_usable_point
+from segre.json_data import stated
 from segre.models import Source, architecture
 from segre.polynomial.spec import Polynomial
 from segre.spec import Network
@@ -64,17 +65,7 @@ class Law:
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        return {
-            "kind": self.kind,
-            "name": self.name,
-            "where": self.where,
-            "layer": self.layer,
-            "head": self.head,
-            "acts": self.acts,
-            "formula": self.formula,
-            "count": self.count,
-            "reason": self.reason,
-        }
+        return stated(self, "kind name where layer head acts formula count reason")
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from segre.errors import SegreError, TooLargeError, UnluckyError
 from segre.finding import Finding, Status
 from segre.geometry.dimension import dimension
 from segre.geometry.progress import Progress
+from segre.json_data import stated
 from segre.models import Source, only
 from segre.polynomial.spec import Polynomial
 from segre.shown import Shown
@@ -69,19 +70,8 @@ class Number(Shown):
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        return {
-            "spec": str(self.spec),
-            "digest": self.spec.digest,
-            "dimension": self.dimension,
-            "variety": self.variety,
-            "value": self.value,
-            "lower": self.lower,
-            "upper": self.upper,
-            "status": self.status,
-            "formula": None if self.formula is None else self.formula.document(),
-            "count": None if self.count is None else self.count.document(),
-            "reason": self.reason,
-        }
+        names = "spec digest dimension variety value lower upper status formula count reason"
+        return stated(self, names, spec=str(self.spec), digest=self.spec.digest)
 
 
 def polynomial(source: Source, question: str) -> Polynomial:
