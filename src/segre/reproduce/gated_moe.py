@@ -25,12 +25,12 @@ from segre.geometry.flow import integrate, loss_and_gradient
 from segre.network import forward, tensors
 from segre.reproduce.claim import Claim, Source, at_least, at_most, near, not_testable
 from segre.reproduce.experiment import (
-    Cell,
     Experiment,
     Found,
     Option,
     Panel,
     Run,
+    Seeds,
     Series,
     Table,
     Work,
@@ -198,7 +198,7 @@ def _value(count: Any) -> float:
     return float("nan") if count["value"] is None else float(count["value"])
 
 
-def _flow_claims(flows: list[Any]) -> list[Claim]:
+def _flow_claims(flows: Seeds) -> list[Claim]:
     still, moves = 1e-8, 1e-3
     source: Source = "derived here"
     claims = [
@@ -206,7 +206,7 @@ def _flow_claims(flows: list[Any]) -> list[Claim]:
             f"{_said(gate)}: change of V V' - O' O off the diagonal",
             source,
             still,
-            [one[gate]["others"] for one in flows],
+            flows.of(gate, "others"),
         )
         for gate in ("none", "head")
     ]
@@ -215,7 +215,7 @@ def _flow_claims(flows: list[Any]) -> list[Claim]:
             f"{_said(gate)}: change of V V' - O' O on the diagonal",
             source,
             still,
-            [one[gate]["diagonal"] for one in flows],
+            flows.of(gate, "diagonal"),
         )
         for gate in GATES
     ]
@@ -224,20 +224,20 @@ def _flow_claims(flows: list[Any]) -> list[Claim]:
             f"{_said('element')}: change of V V' - O' O off the diagonal",
             source,
             moves,
-            [one["element"]["others"] for one in flows],
+            flows.of("element", "others"),
         )
     )
     return claims
 
 
-def _rank_claims(ranks: list[Any]) -> list[Claim]:
+def _rank_claims(ranks: Seeds) -> list[Claim]:
     source: Source = "derived here"
     claims = [
         near(
             f"{_said(gate)}: exponent of the relative residual in one layer",
             source,
             3 if gate == "none" else 1,
-            [one[gate]["exponent"] for one in ranks],
+            ranks.of(gate, "exponent"),
             tolerance=0.01,
         )
         for gate in GATES
@@ -253,26 +253,12 @@ def _rank_claims(ranks: list[Any]) -> list[Claim]:
     return claims
 
 
-def _tables(
-    counts: dict[tuple[str, str], Any], flows: list[Any], ranks: list[Any]
-) -> tuple[Table, ...]:
-    dims: tuple[tuple[Cell, ...], ...] = tuple(
-        (base, gate, one["parameters"], one["value"]) for (base, gate), one in counts.items()
-    )
+def _tables(counts: dict[tuple[str, str], Any], flows: Seeds, ranks: Seeds) -> tuple[Table, ...]:
+    dims = [(base, gate, one["parameters"], one["value"]) for (base, gate), one in counts.items()]
     names = ("loss", "one side", "diagonal", "others")
-    flow: tuple[tuple[Cell, ...], ...] = tuple(
-        (gate, *(float(np.max([one[gate][name] for one in flows])) for name in names))
-        for gate in GATES
-    )
+    flow = [(gate, *(max(flows.of(gate, name)) for name in names)) for gate in GATES]
+    rank = [(gate, ranks.means(gate, "exponent"), *ranks.means(gate, "relative")) for gate in GATES]
     depth = len(ranks[0]["none"]["relative"])
-    rank: tuple[tuple[Cell, ...], ...] = tuple(
-        (
-            gate,
-            float(np.mean([one[gate]["exponent"] for one in ranks])),
-            *np.mean([one[gate]["relative"] for one in ranks], axis=0).tolist(),
-        )
-        for gate in GATES
-    )
     return (
         Table(
             "Dimension with and without a gate",
@@ -302,7 +288,7 @@ def _tables(
     )
 
 
-def _panels(flows: list[Any], ranks: list[Any]) -> tuple[Panel, ...]:
+def _panels(flows: Seeds, ranks: Seeds) -> tuple[Panel, ...]:
     places = (0.0, 1.0, 2.0)
     least = 1e-17
     kinds = (
@@ -310,23 +296,17 @@ def _panels(flows: list[Any], ranks: list[Any]) -> tuple[Panel, ...]:
         ("others", "off-diagonal entries"),
         ("one side", "V V' alone"),
     )
-    changes = tuple(
+    changes = [
         Series(
             label,
             places,
-            tuple(max(float(np.max([one[gate][name] for one in flows])), least) for gate in GATES),
+            [max(*flows.of(gate, name), least) for gate in GATES],
             "points" if name != "one side" else "crosses",
         )
         for name, label in kinds
-    )
-    lines = tuple(
-        Series(
-            GATES[gate],
-            tuple(range(len(ranks[0][gate]["relative"]))),
-            tuple(np.mean([one[gate]["relative"] for one in ranks], axis=0).tolist()),
-        )
-        for gate in GATES
-    )
+    ]
+    means = {label: ranks.means(gate, "relative") for gate, label in GATES.items()}
+    lines = [Series(label, range(len(mean)), mean) for label, mean in means.items()]
     return (
         Panel(
             "Change of V V' - O' O in gradient flow",

@@ -20,7 +20,6 @@ from segre.collapse.residual import relative_residual
 from segre.fields.interface import Array
 from segre.reproduce.claim import at_least, at_most, holds, near, not_testable
 from segre.reproduce.experiment import (
-    Cell,
     Experiment,
     Found,
     Option,
@@ -89,23 +88,18 @@ def run(given: Run) -> Found:
 
     found = given.each_seed("attention", of_seed)
 
-    def at(kind: str, name: str, place: int) -> list[float]:
-        return [one[kind][place][name] for one in found]
-
     def mean(kind: str, name: str) -> list[float]:
-        return [float(np.mean(at(kind, name, place))) for place in range(len(RATIOS))]
+        return [found.means(kind, place, name) for place in range(len(RATIOS))]
 
     walk, other = KINDS
-    last, highest = len(RATIOS) - 1, float(np.log(TOKENS))
+    highest = float(np.log(TOKENS))
+    first, last = (found.of(walk, place, "distance") for place in (0, -1))
     claims = (
         at_most(
             "Random walk: attended distance at the largest ratio / at ratio 0",
             "paper, limit chosen here",
             0.5,
-            [
-                b / a
-                for a, b in zip(at(walk, "distance", 0), at(walk, "distance", last), strict=True)
-            ],
+            [b / a for a, b in zip(first, last, strict=True)],
         ),
         holds(
             "Random walk: attended distance decreases with the ratio",
@@ -121,26 +115,26 @@ def run(given: Run) -> Found:
             "Random walk, no collapse: entropy / ln n at the largest ratio",
             "paper, limit chosen here",
             0.5,
-            [value / highest for value in at(walk, "entropy", last)],
+            [value / highest for value in found.of(walk, -1, "entropy")],
         ),
         at_most(
             "Independent tokens, collapse: entropy / ln n at the largest ratio",
             "derived here",
             0.5,
-            [value / highest for value in at(other, "entropy", last)],
+            [value / highest for value in found.of(other, -1, "entropy")],
         ),
         near(
             "Random walk: attended distance at ratio 0",
             "derived here",
             21.7,
-            at(walk, "distance", 0),
+            first,
             tolerance=1,
         ),
         near(
             "Random walk: attended distance at the largest ratio",
             "derived here",
             8.3,
-            at(walk, "distance", last),
+            last,
             tolerance=1,
         ),
         not_testable(
@@ -149,11 +143,11 @@ def run(given: Run) -> Found:
             "this needs the training of language models",
         ),
     )
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (kind, ratio, *(mean(kind, name)[place] for name in MEASURES))
+    rows = [
+        (kind, ratio, *(found.means(kind, place, name) for name in MEASURES))
         for kind in KINDS
         for place, ratio in enumerate(RATIOS)
-    )
+    ]
     table = Table(
         f"{TOKENS} tokens of width {WIDTH}, means over {draws} draws and all seeds",
         ("tokens", "mean / deviation", "attended distance", "residual ratio", "entropy"),
@@ -164,16 +158,14 @@ def run(given: Run) -> Found:
         "that of the tokens.",
     )
     names = ("attended distance", "residual ratio", "entropy")
-    panels = tuple(
+    panels = [
         Panel(
-            title.capitalize(),
-            "mean / deviation of the eigenvalues",
-            title,
-            tuple(Series(kind, RATIOS, tuple(mean(kind, name))) for kind in KINDS),
+            *(title.capitalize(), "mean / deviation of the eigenvalues", title),
+            [Series(kind, RATIOS, mean(kind, name)) for kind in KINDS],
             low=0,
         )
         for title, name in zip(names, MEASURES, strict=True)
-    )
+    ]
     notes = (
         "The tokens are a model: a walk with independent steps, each token scaled to the same "
         "norm. The paper's statement is about correlated tokens like these; with independent "

@@ -11,7 +11,7 @@ variant of ALBERT here, the published surgery; the others take out the whole sub
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -26,7 +26,17 @@ from segre.collapse.variants import FULL, PAPER
 from segre.fields.interface import Array
 from segre.models import PRESETS
 from segre.reproduce.claim import Claim, holds, near, not_testable
-from segre.reproduce.experiment import Cell, Experiment, Found, Option, Panel, Run, Series, Table
+from segre.reproduce.experiment import (
+    Cell,
+    Experiment,
+    Found,
+    Option,
+    Panel,
+    Run,
+    Seeds,
+    Series,
+    Table,
+)
 from segre.reproduce.path_effectiveness import NOT_ALL
 from segre.reproduce.state import Kept
 from segre.transformer.forward import Tensors, WeightSource
@@ -133,18 +143,18 @@ def run(given: Run) -> Found:
             "no weights are downloaded; `segre collapse` measures a local checkpoint",
         ),
     ]
-    tables = tuple(_table(model, each, as_published) for model, each in found.items())
-    panels = tuple(_panel(model, each, as_published) for model, each in found.items())
+    tables = [_table(model, each, as_published) for model, each in found.items()]
+    panels = [_panel(model, each, as_published) for model, each in found.items()]
     notes = (
         "The layers of ALBERT share one draw of weights, so its numbers vary over seeds; the "
         "paper's come from a single draw.",
         "paper: read off its figures, on 32 texts. published code rerun: on random tokens, as "
         f"here. fl: at most {FLOOR:.1e}, the rounding floor of single precision.",
     )
-    return Found(tuple(claims), tables, panels, notes)
+    return Found(claims, tables, panels, notes)
 
 
-def _orderings(found: Mapping[str, Sequence[Any]]) -> Iterator[Claim]:
+def _orderings(found: Mapping[str, Seeds]) -> Iterator[Claim]:
     for model, each in found.items():
         for says, variants, collapses in (
             ("attention alone collapses", VARIANTS[:1], True),
@@ -161,7 +171,7 @@ def _orderings(found: Mapping[str, Sequence[Any]]) -> Iterator[Claim]:
             )
 
 
-def _numbers(found: Mapping[str, Sequence[Any]]) -> Iterator[Claim]:
+def _numbers(found: Mapping[str, Seeds]) -> Iterator[Claim]:
     """After the last layer with skips; after the first without."""
     for model, each in found.items():
         for place, name in enumerate(VARIANTS[2:], start=2):
@@ -171,7 +181,7 @@ def _numbers(found: Mapping[str, Sequence[Any]]) -> Iterator[Claim]:
                 f"{_named(model)} ({name}): relative residual after layer 12",
                 "paper",
                 FIGURE[model][place][-1] or 0,
-                [one[name][-1] for one in each],
+                each.of(name, -1),
                 tolerance=0.1,
             )
         first, last = RERUN[model][0][1] or 1, RERUN[model][3][-1] or 1
@@ -187,7 +197,7 @@ def _numbers(found: Mapping[str, Sequence[Any]]) -> Iterator[Claim]:
             f"{_named(model)} (full): relative residual after layer 12",
             "published code rerun",
             last,
-            [one["full"][-1] for one in each],
+            each.of("full", -1),
             tolerance=0.1,
         )
     if "albert" in found:
@@ -196,34 +206,33 @@ def _numbers(found: Mapping[str, Sequence[Any]]) -> Iterator[Claim]:
             f"ALBERT ({SURGERY}): relative residual after layer 12",
             "paper",
             0.256,
-            [one[SURGERY][-1] for one in each],
+            each.of(SURGERY, -1),
             tolerance=0.05,
         )
         yield near(
             "ALBERT (+ skip, whole MLP removed): relative residual after layer 12",
             "derived here",
             0.08,
-            [one["+ skip"][-1] for one in each],
+            each.of("+ skip", -1),
             tolerance=0.03,
         )
 
 
-def _layers(each: Sequence[Any]) -> list[int]:
+def _layers(each: Seeds) -> list[int]:
     """The layers of the table: the published ones, as far as there are so many."""
     last = len(each[0]["full"]) - 1
     return [layer for layer in LAYERS if layer < last] + [last]
 
 
-def _table(model: str, each: Sequence[Any], as_published: bool) -> Table:
+def _table(model: str, each: Seeds, as_published: bool) -> Table:
     layers = _layers(each)
     rows: list[tuple[Cell, ...]] = []
     for name in each[0]:
-        means = np.mean([one[name] for one in each], axis=0)
-        rows.append((name, "segre", *(_residual(float(means[layer])) for layer in layers)))
+        rows.append((name, "segre", *(_residual(each.means(name, layer)) for layer in layers)))
         for source, values in _known(model, name) if as_published else ():
             rows.append(("", source, *map(_residual, values)))
     title = f"{_named(model)}: mean relative residual after each layer, means over seeds"
-    return Table(title, ("variant", "source", *map(str, layers)), tuple(rows))
+    return Table(title, ("variant", "source", *map(str, layers)), rows)
 
 
 def _known(model: str, name: str) -> Iterator[tuple[str, Known]]:
@@ -239,20 +248,19 @@ def _known(model: str, name: str) -> Iterator[tuple[str, Known]]:
             yield source, values + (None,) * (len(LAYERS) - len(values))
 
 
-def _panel(model: str, each: Sequence[Any], as_published: bool) -> Panel:
+def _panel(model: str, each: Seeds, as_published: bool) -> Panel:
     series = []
     for colour, name in enumerate(each[0]):
-        means = np.maximum(np.mean([one[name] for one in each], axis=0), 3e-9)
-        x = tuple(range(len(means)))
-        series.append(Series(name, x, tuple(means.tolist()), colour=colour))
+        means = [max(value, 3e-9) for value in each.means(name)]
+        series.append(Series(name, range(len(means)), means, colour=colour))
         for source, values in _known(model, name) if as_published else ():
             if source == "paper":
-                above = tuple(value if (value or 0) > FLOOR else None for value in values)
+                above = [value if (value or 0) > FLOOR else None for value in values]
                 series.append(Series("", LAYERS, above, "crosses", colour))
     if as_published:
         series.append(Series("paper", (), (), "crosses", -1))
     axes = ("layer", "mean relative residual")
-    return Panel(_named(model), *axes, tuple(series), log_y=True)
+    return Panel(_named(model), *axes, series, log_y=True)
 
 
 def _named(model: str) -> str:

@@ -26,7 +26,6 @@ from segre.fields.interface import Array
 from segre.models import PRESETS
 from segre.reproduce.claim import Source, at_most, holds, near, not_testable
 from segre.reproduce.experiment import (
-    Cell,
     Experiment,
     Found,
     Option,
@@ -126,7 +125,6 @@ def run(given: Run) -> Found:
     )
     sizes = (options["width"], options["count"], options["length"])
     models = given.each_seed("BERT", lambda seed, _kept: in_bert(*sizes, seed))
-    seen, causal = ([one[name] for one in found] for name in ("all tokens", "causal"))
     own: Source = "derived here"
     tried = options["layers"]
     claims = (
@@ -135,17 +133,21 @@ def run(given: Run) -> Found:
             "lambda for scores with standard deviation 1",
             own,
             0.35,
-            _column(seen, 1),
+            found.of("all tokens", 1),
             tolerance=0.03,
         ),
         near(
             "lambda for scores with standard deviation 3",
             own,
             1.24,
-            _column(seen, 3),
+            found.of("all tokens", 3),
             tolerance=0.1,
         ),
-        holds("lambda is above 1 for causal patterns", own, [min(one) > 1 for one in causal]),
+        holds(
+            "lambda is above 1 for causal patterns",
+            own,
+            [min(one) > 1 for one in found.of("causal")],
+        ),
         holds(
             "BERT at initialisation: the cosine between tokens grows from the first to the last "
             "layer",
@@ -158,8 +160,8 @@ def run(given: Run) -> Found:
                 "the last layer",
                 "paper",
                 [one[fuse] > one["residual"][-1] for one in models],
-                f"relative residual {np.mean([one[fuse] for one in models]):.4f} fused and "
-                f"{np.mean([one['residual'][-1] for one in models]):.4f} after the last layer, "
+                f"relative residual {models.means(fuse):.4f} fused and "
+                f"{models.means('residual', -1):.4f} after the last layer, "
                 "means over seeds",
             )
             for fuse in FUSIONS
@@ -171,22 +173,19 @@ def run(given: Run) -> Found:
             "residual",
         ),
     )
-    cosine, residual = (
-        np.mean([one[key] for one in models], axis=0) for key in ("cosine", "residual")
-    )
+    bidirectional, causal = found.means("all tokens"), found.means("causal")
+    cosine, residual = models.means("cosine"), models.means("residual")
     shown = [layer for layer in (0, 1, 2, 4, 6, 8, 10, 12) if layer < len(cosine)]
-    rows: tuple[tuple[Cell, ...], ...] = (
-        ("cosine", *(float(cosine[layer]) for layer in shown)),
-        ("relative residual", *(float(residual[layer]) for layer in shown)),
+    rows = (
+        ("cosine", *(cosine[layer] for layer in shown)),
+        ("relative residual", *(residual[layer] for layer in shown)),
     )
-    fused: tuple[tuple[Cell, ...], ...] = tuple(
-        (name, float(np.mean([one[name] for one in models]))) for name in FUSIONS
-    )
+    fused = [(name, models.means(name)) for name in FUSIONS]
     tables = (
         Table(
             f"lambda of random patterns of {TOKENS} tokens, means over seeds",
             ("patterns", *(f"deviation {one:g}" for one in DEVIATIONS)),
-            (("bidirectional", *_means(seen)), ("causal", *_means(causal))),
+            (("bidirectional", *bidirectional), ("causal", *causal)),
             ("", *(".3f",) * len(DEVIATIONS)),
             "deviation: standard deviation of the scores. The bound implies that tokens become "
             "alike only where lambda is small; above 1 it says nothing.",
@@ -200,19 +199,19 @@ def run(given: Run) -> Found:
         Table(
             "Relative residual after fusing the streams of all layers",
             ("fusion", "relative residual"),
-            (*fused, ("none (last layer)", float(residual[-1]))),
+            (*fused, ("none (last layer)", residual[-1])),
             ("", ".3f"),
         ),
     )
-    layers = tuple(range(len(cosine)))
+    layers = range(len(cosine))
     panels = (
         Panel(
             "lambda of random patterns",
             "standard deviation of the scores",
             "lambda",
             (
-                Series("bidirectional", DEVIATIONS, _means(seen)),
-                Series("causal", DEVIATIONS, _means(causal)),
+                Series("bidirectional", DEVIATIONS, bidirectional),
+                Series("causal", DEVIATIONS, causal),
                 Series("1", DEVIATIONS[:1] + DEVIATIONS[-1:], (1.0, 1.0), "dots", -1),
             ),
             low=0,
@@ -222,8 +221,8 @@ def run(given: Run) -> Found:
             "layer",
             "",
             (
-                Series("cosine between tokens", layers, tuple(cosine.tolist())),
-                Series("relative residual", layers, tuple(residual.tolist())),
+                Series("cosine between tokens", layers, cosine),
+                Series("relative residual", layers, residual),
             ),
             low=0,
         ),
@@ -234,14 +233,6 @@ def run(given: Run) -> Found:
         "checkpoint; in trained models it is mostly above 1.",
     )
     return Found(claims, tables, panels, notes)
-
-
-def _column(rows: list[list[float]], place: int) -> list[float]:
-    return [row[place] for row in rows]
-
-
-def _means(rows: list[list[float]]) -> tuple[float, ...]:
-    return tuple(float(value) for value in np.mean(rows, axis=0))
 
 
 EXPERIMENT = Experiment(

@@ -58,9 +58,9 @@ def run(given: Run) -> Found:
     given.progress("on drawn sequences", 2, 3)
     data = given.unit("data", lambda _: data_run(loss, start, steps, seeds, count))
     return Found(
-        tuple(_claims(apart, joined, data, points, known, steps, count)),
+        _claims(apart, joined, data, points, known, steps, count),
         (_levels(apart, joined, known), _points(apart, joined, points)),
-        tuple(_panels(apart, joined, data, known, count)),
+        _panels(apart, joined, data, known, count),
         (
             f"Inputs of dimension {len(EIGENVALUES)} with eigenvalues "
             f"{', '.join(f'{float(value):g}' for value in EIGENVALUES)}, {CONTEXT} pairs in "
@@ -183,7 +183,7 @@ def _levels(apart: dict[str, Any], joined: dict[str, Any], known: list[float]) -
     return Table(
         "Number of steps within 5 % of each level of the loss, range over seeds",
         ("directions learned", "loss", "separate", "merged"),
-        tuple(rows),
+        rows,
         ("d", ".5f", "", ""),
     )
 
@@ -205,7 +205,7 @@ def _points(apart: dict[str, Any], joined: dict[str, Any], points: Sequence[Fixe
         "Exact fixed points: the eigenvectors learned, the loss, the largest partial derivative, "
         "and the number of training steps spent nearby",
         ("learned", "loss", "", "gradient", "merged gradient", "separate", "merged"),
-        tuple(rows),
+        rows,
         ("", "", ".5f", "", "", "", ""),
         "Eigenvectors are numbered from the largest eigenvalue. Nearby: the distance of W is at "
         "most 5 % of the norm of the optimum.",
@@ -226,16 +226,14 @@ def _panels(
 ) -> list[Panel]:
     def curves(found: dict[str, Any], label: str, colour: int) -> list[Series]:
         return [
-            Series(label if not place else "", tuple(found["at"]), tuple(one), "line", colour)
+            Series(label if not place else "", found["at"], one, "line", colour)
             for place, one in enumerate(found["losses"])
         ]
 
     def plateaus(found: dict[str, Any]) -> list[Series]:
-        last = found["at"][-1]
+        ends = (found["at"][0], found["at"][-1])
         return [
-            Series(
-                "fixed points" if not m else "", (found["at"][0], last), (level, level), "dots", -1
-            )
+            Series("" if m else "fixed points", ends, (level, level), "dots", -1)
             for m, level in enumerate(known)
         ]
 
@@ -246,10 +244,8 @@ def _panels(
     ]
     other = [*plateaus(data), *curves(data, f"separate, {count:,} sequences", 2)]
     return [
-        Panel("Expected loss", "step", "loss", tuple(one), log_x=True, low=0, high=1.05),
-        Panel(
-            "Loss on random sequences", "step", "loss", tuple(other), log_x=True, low=0, high=1.05
-        ),
+        Panel("Expected loss", "step", "loss", one, log_x=True, low=0, high=1.05),
+        Panel("Loss on random sequences", "step", "loss", other, log_x=True, low=0, high=1.05),
     ]
 
 

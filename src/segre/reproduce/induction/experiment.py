@@ -9,13 +9,13 @@ parents, so that it picks none.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from segre.reproduce.claim import Claim, at_least, at_most, holds, not_testable
-from segre.reproduce.experiment import Experiment, Found, Option, Run, Work
+from segre.reproduce.experiment import Experiment, Found, Option, Run, Seeds, Work
 from segre.reproduce.induction.chains import Chains, information, oracle_loss, unigram_loss
 from segre.reproduce.induction.display import (
     ALPHA,
@@ -51,12 +51,12 @@ def run(given: Run) -> Found:
     }
     known = given.each_seed("information", lambda seed, _: _information(seed, count))
     found = {
-        kind: given.each_seed(f"training, context {KINDS[kind]}", _work(plan, given))
+        kind: given.each_seed(f"training, context {KINDS[kind]}", partial(_trained, plan, given))
         for kind, plan in plans.items()
     }
     plan = plans["chain"]
     return Found(
-        tuple(_claims(known, found)),
+        _claims(known, found),
         (losses_table(found, given.seeds), information_table(known)),
         panels(found),
         (
@@ -72,18 +72,14 @@ def run(given: Run) -> Found:
     )
 
 
-def _work(plan: Plan, given: Run) -> Callable[[int, Kept], dict[str, Any]]:
-    """What is done for each seed in one way of drawing contexts."""
-
-    def work(seed: int, kept: Kept) -> dict[str, Any]:
-        test = plan.data(seed, plan.test, 1)
-        return trained(plan, seed, kept, given.progress) | {
-            "oracle": oracle_loss(plan.chains, test),
-            "oracle, first": oracle_loss(plan.chains, test[:TESTED]),
-            "unigram": unigram_loss(plan.chains, test),
-        }
-
-    return work
+def _trained(plan: Plan, given: Run, seed: int, kept: Kept) -> dict[str, Any]:
+    """The model of one seed for one method of drawing contexts, and what it is compared with."""
+    test = plan.data(seed, plan.test, 1)
+    return trained(plan, seed, kept, given.progress) | {
+        "oracle": oracle_loss(plan.chains, test),
+        "oracle, first": oracle_loss(plan.chains, test[:TESTED]),
+        "unigram": unigram_loss(plan.chains, test),
+    }
 
 
 def _information(seed: int, count: int) -> dict[str, Any]:
@@ -99,13 +95,13 @@ def _picked(one: dict[str, list[float]]) -> str:
     return max(one, key=lambda lags: one[lags][1])
 
 
-def _claims(known: list[dict[str, Any]], found: dict[str, list[dict[str, Any]]]) -> list[Claim]:
+def _claims(known: Seeds, found: dict[str, Seeds]) -> list[Claim]:
     whole = named(tuple(range(1, WINDOW + 1)))
     claims = [
         holds(
             f"Modified information selects the parents {{{named(parents)}}}",
             "paper",
-            [_picked(one[named(parents)]) == named(parents) for one in known],
+            [_picked(one) == named(parents) for one in known.of(named(parents))],
         )
         for parents in PARENTS
     ]
@@ -143,7 +139,7 @@ def _claims(known: list[dict[str, Any]], found: dict[str, list[dict[str, Any]]])
                 f"{said}: weight of the parents in the selector",
                 "paper, limit chosen here",
                 0.9,
-                [one["selected"][RIGHT] for one in models],
+                models.of("selected", RIGHT),
             ),
             at_least(
                 f"{said}: weight of their lags in the parents' heads",

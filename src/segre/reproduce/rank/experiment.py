@@ -13,7 +13,17 @@ from typing import Any
 import numpy as np
 
 from segre.reproduce.claim import Claim, at_most, holds, not_testable
-from segre.reproduce.experiment import Experiment, Found, Option, Panel, Run, Series, Table, Work
+from segre.reproduce.experiment import (
+    Experiment,
+    Found,
+    Option,
+    Panel,
+    Run,
+    Seeds,
+    Series,
+    Table,
+    Work,
+)
 from segre.reproduce.rank.nearest import (
     Heads,
     agreement,
@@ -43,9 +53,9 @@ def run(given: Run) -> Found:
         "heads",
         lambda seed, _: {str(d): _measured(seed, d, counts, samples) for d in WIDTHS},
     )
-    found = {d: [one[str(d)] for one in by_seed] for d in WIDTHS}
+    found = {d: Seeds(by_seed.of(str(d))) for d in WIDTHS}
     return Found(
-        tuple(_claims(found, counts)),
+        _claims(found, counts),
         (_table(found, counts), _full(found, samples)),
         (_panel(found, counts),),
         (
@@ -76,7 +86,7 @@ def _measured(seed: int, d: int, counts: tuple[int, ...], samples: int) -> dict[
     }
 
 
-def _claims(found: dict[int, list[dict[str, Any]]], counts: tuple[int, ...]) -> list[Claim]:
+def _claims(found: dict[int, Seeds], counts: tuple[int, ...]) -> list[Claim]:
     seeds = range(len(found[WIDTHS[0]]))
     last = len(counts) - 1
     middle = counts.index(64) if 64 in counts else last
@@ -119,55 +129,38 @@ def _claims(found: dict[int, list[dict[str, Any]]], counts: tuple[int, ...]) -> 
     ]
 
 
-def _means(found: list[dict[str, Any]], name: str) -> list[float]:
-    return [float(value) for value in np.mean([one[name] for one in found], axis=0)]
-
-
-def _deviations(found: list[dict[str, Any]], name: str) -> list[float]:
-    return [float(value) for value in np.std([one[name] for one in found], axis=0)]
-
-
-def _table(found: dict[int, list[dict[str, Any]]], counts: tuple[int, ...]) -> Table:
-    columns = [column for d in WIDTHS for column in (_means(found[d], "errors"),)]
-    spread = [
-        max(values)
-        for values in zip(*(_deviations(found[d], "errors") for d in WIDTHS), strict=True)
-    ]
+def _table(found: dict[int, Seeds], counts: tuple[int, ...]) -> Table:
+    columns = [found[d].means("errors") for d in WIDTHS]
+    spread = np.max([found[d].spreads("errors") for d in WIDTHS], axis=0).tolist()
     return Table(
         "Error of heads of rank one with the best weights, two tokens, means over seeds",
         ("heads", *(f"d = {d}" for d in WIDTHS), "± at most"),
-        tuple(zip(counts, *columns, spread, strict=True)),
+        [*zip(counts, *columns, spread, strict=True)],
         ("d", *(".3f",) * (len(WIDTHS) + 1)),
     )
 
 
-def _full(found: dict[int, list[dict[str, Any]]], samples: int) -> Table:
+def _full(found: dict[int, Seeds], samples: int) -> Table:
     rows = [
-        (tokens, *(max(one["full"][place] for one in found[d]) for d in WIDTHS))
+        (tokens, *(max(found[d].of("full", place)) for d in WIDTHS))
         for place, tokens in enumerate(TOKENS)
     ]
     return Table(
         f"Error of one full-rank softmax head on {samples:,} samples, largest over seeds",
         ("tokens", *(f"d = {d}" for d in WIDTHS)),
-        tuple(rows),
+        rows,
         ("d", *(".1e",) * len(WIDTHS)),
     )
 
 
-def _panel(found: dict[int, list[dict[str, Any]]], counts: tuple[int, ...]) -> Panel:
+def _panel(found: dict[int, Seeds], counts: tuple[int, ...]) -> Panel:
     ends = (counts[0], counts[-1])
     return Panel(
         "Nearest of two points",
         "heads of rank one",
         "error with the best weights",
         (
-            *(
-                Series(
-                    *(f"width {d}", counts, tuple(_means(found[d], "errors"))),
-                    spread=tuple(_deviations(found[d], "errors")),
-                )
-                for d in WIDTHS
-            ),
+            *(found[d].curve(f"width {d}", counts, "errors") for d in WIDTHS),
             Series("one full-rank head (below 0.001)", ends, (0.0, 0.0), "dashes", -1),
         ),
         log_x=True,
