@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.special import softmax
 
 from segre.collapse.mechanisms import mechanism_study
 from segre.fields.interface import Array
@@ -69,18 +70,12 @@ def mixture(spec: Network, vector: Array, X: Array) -> Array:
     for token, x in enumerate(X.T):
         for h in range(len(w["W_O"])):
             scores = (w["W_K"][h] @ X).T @ (w["W_Q"][h] @ x)
-            inner = np.exp(scores - scores.max())
-            inner /= inner.sum()  # the gate among tokens
+            inner = softmax(scores)  # the gate among tokens
             for k, o in enumerate(w["W_O"][h].T):
                 outer = 1 / (1 + np.exp(-(w["W_G"][h] @ x)[k]))  # the gate of one entry
-                out[:, token] += (
-                    o
-                    * outer
-                    * sum(
-                        share * float(w["W_V"][h][k] @ token_x)
-                        for share, token_x in zip(inner, X.T, strict=True)
-                    )
-                )
+                values = (float(w["W_V"][h][k] @ other) for other in X.T)
+                mixed = sum(share * v for share, v in zip(inner, values, strict=True))
+                out[:, token] += o * outer * mixed
     return out
 
 

@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from scipy.special import softmax
 
 from segre.collapse.residual import relative_residual
 from segre.fields.interface import Array
@@ -64,8 +65,7 @@ def attend(kind: str, ratio: float, size: float, draws: int, seed: int) -> dict[
     for _ in range(draws):
         X, W = tokens(kind, rng), scores_matrix(ratio, size, rng)
         scores = X @ W @ X.T / WIDTH**0.5
-        P = np.exp(scores - scores.max(axis=1, keepdims=True))
-        P /= P.sum(axis=1, keepdims=True)
+        P = softmax(scores, axis=1)
         logs = np.log(np.where(P > 0, P, 1))
         found.append(
             (

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from scipy.special import softmax
 
 from segre.checkpoint.inputs import random_tokens
 from segre.collapse.curves import curves
@@ -42,12 +43,6 @@ DEVIATIONS = (0.5, 1.0, 2.0, 3.0)
 FUSIONS = ("mean", "max", "concat")
 
 
-def softmax(scores: Array) -> Array:
-    """Over the last axis."""
-    P = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return np.asarray(P / P.sum(axis=-1, keepdims=True))
-
-
 def contraction(A: Array) -> float:
     """|C A C|_2: the largest factor on what tells tokens apart."""
     inner = A - A.mean(axis=0)
@@ -64,7 +59,7 @@ def random_contraction(deviation: float, causal: bool, draws: int, seed: int) ->
     rng = np.random.default_rng([seed, 11])
     hidden = np.triu(np.full((TOKENS, TOKENS), -np.inf), 1) if causal else 0.0
     scores = deviation * rng.standard_normal((draws, TOKENS, TOKENS)) + hidden
-    return float(np.mean([contraction(softmax(one)) for one in scores]))
+    return float(np.mean([contraction(softmax(one, axis=-1)) for one in scores]))
 
 
 def bound_ratios(draws: int, seed: int) -> list[float]:
@@ -75,7 +70,7 @@ def bound_ratios(draws: int, seed: int) -> list[float]:
         n, d = int(rng.integers(2, 20)), int(rng.integers(2, 16))
         X = rng.standard_normal((n, d)) * rng.lognormal(sigma=1) + rng.standard_normal(d)
         W, W1, W2 = (rng.standard_normal((d, d)) * rng.lognormal(-1, 1) / d**0.5 for _ in range(3))
-        A = softmax(rng.standard_normal((n, n)) * rng.lognormal(sigma=1))
+        A = softmax(rng.standard_normal((n, n)) * rng.lognormal(sigma=1), axis=-1)
         first, sigma1 = _normed(X + A @ X @ W)
         last, sigma2 = _normed(first + np.maximum(first @ W1, 0) @ W2)
         norms = [float(np.linalg.norm(one, 2)) for one in (W, W1, W2)]

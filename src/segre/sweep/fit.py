@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from segre.errors import SweepError
 from segre.finding import Status, Unbounded
@@ -47,16 +47,12 @@ class Fit(Unbounded, Tabular):
     refuted: int  # guesses that fresh architectures refuted
     ranks: bool  # whether ranks found in balls were used as dimensions
     cut_short: bool  # not all regions were looked at
+    status: ClassVar[Status] = "fitted"  # a formula found this way is a conjecture
 
     @property
     def value(self) -> tuple[str, ...]:
         """The formulas, one for each region."""
         return tuple(str(piece.law) for piece in self.pieces)
-
-    @property
-    def status(self) -> Status:
-        """A formula found this way is a conjecture."""
-        return "fitted"
 
     @property
     def how(self) -> str:

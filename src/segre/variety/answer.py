@@ -74,6 +74,28 @@ class Number(Shown):
         return stated(self, names, spec=str(self.spec), digest=self.spec.digest)
 
 
+def number(
+    source: Source,
+    question: str,
+    formula_of: Callable[[Family], Formula | None],
+    count: Callable[[Polynomial, int, int, Limits], Count],
+    seed: int,
+    seconds: float,
+    memory: int,
+    progress: Progress,
+) -> Number:
+    """A number of a function variety: by the formula of its family, and counted mod p."""
+    require_seed(seed)
+    net = polynomial(source, question)
+    size = proved_dimension(net, seed, memory, progress)
+    named = known_family(net, size)
+    formula = None if named is None else formula_of(named)
+    limits = Limits(seconds, memory, progress)  # the time of the count begins now
+    points, reason = counted(net, size, formula, count, seed, limits)
+    variety = "no formula is known for this variety" if named is None else named.name
+    return Number(net, None if size is None else size.value, variety, formula, points, reason)
+
+
 def polynomial(source: Source, question: str) -> Polynomial:
     """The polynomial network of a spec; other architectures are refused by name."""
     return only(
@@ -119,7 +141,7 @@ def counted(
     spec: Polynomial,
     found: Finding | None,
     formula: Formula | None,
-    count: Callable[[int, int, Limits], Count],
+    count: Callable[[Polynomial, int, int, Limits], Count],
     seed: int,
     limits: Limits,
 ) -> tuple[Count | None, str]:
@@ -135,7 +157,7 @@ def counted(
     best: Count | None = None
     for attempt in range(2):
         try:
-            one = count(found.value, seed + attempt * _ANOTHER, limits)
+            one = count(spec, found.value, seed + attempt * _ANOTHER, limits)
         except (ExhaustedError, UnluckyError) as error:
             return best, "" if best else f"not counted: {error}"
         best = one if best is None or one.functions > best.functions else best
