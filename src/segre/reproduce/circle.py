@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from segre.fields.interface import Array
-from segre.reproduce.claim import holds
+from segre.reproduce.claim import PAPER
 from segre.reproduce.experiment import Experiment, Found, Option, Panel, Run, Series, Table
 from segre.reproduce.path_effectiveness import NOT_ALL
 from segre.reproduce.state import Kept
@@ -88,13 +88,9 @@ def run(given: Run) -> Found:
     ends = {name: [merged(one) for one in each] for name, each in tokens.items()}
     alone, *others = VARIANTS
     claims = (
-        holds(
-            "Attention alone merges the tokens", "paper", [end is not None for end in ends[alone]]
-        ),
+        PAPER("Attention alone merges the tokens").holds([end is not None for end in ends[alone]]),
         *(
-            holds(
-                f"With {name}, they merge later or never",
-                "paper",
+            PAPER(f"With {name}, they merge later or never").holds(
                 _later(ends, name),
                 f"they merge at step {_steps(ends[name])}, and with attention alone at step "
                 f"{_steps(ends[alone])}",

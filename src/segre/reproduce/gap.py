@@ -19,7 +19,7 @@ from collections.abc import Callable
 import numpy as np
 
 from segre.fields.interface import Array
-from segre.reproduce.claim import Source, at_least, at_most, holds, near, not_testable
+from segre.reproduce.claim import DERIVED, FORMULA, LIMITED, PAPER
 from segre.reproduce.experiment import (
     Experiment,
     Found,
@@ -128,45 +128,30 @@ def run(given: Run) -> Found:
         return [float(np.polyfit(np.log(widths), one, 1)[0]) for one in np.log(seconds)]
 
     first, other = "log-normal", "exponential"
-    limit: Source = "closed form"
     s1, s2 = "Largest singular value", "Second singular value"
     plain, removed = (stacks.of(name) for name in ("plain", "removed"))
     claims = (
-        near(f"{s1}, n = {last}", "paper", 1, at(first, "s1"), tolerance=0.01),
-        near(f"{s2}: exponent in n", "paper", -0.5, slope(first), tolerance=0.03),
-        near("The same for key-query attention", "paper", -0.5, slope("key-query"), tolerance=0.05),
-        near(f"s2 sqrt(n), {first}, n = {last}", limit, 2, at(first, "s2"), tolerance=0.1),
-        near(f"s2 sqrt(n), {other}, n = {last}", limit, 2, at(other, "s2"), tolerance=0.1),
-        near(f"|lambda2| sqrt(n), n = {last}", limit, 1, at(first, "lambda2"), tolerance=0.1),
-        near(f"Stable rank, n = {last}", limit, 2, at(first, "rank"), tolerance=0.05),
-        near(
-            f"Stable rank / n without the outlier, n = {last}",
-            limit,
-            0.25,
-            at(first, "removed"),
-            tolerance=0.02,
+        PAPER(f"{s1}, n = {last}").near(1, at(first, "s1"), tolerance=0.01),
+        PAPER(f"{s2}: exponent in n").near(-0.5, slope(first), tolerance=0.03),
+        PAPER("The same for key-query attention").near(-0.5, slope("key-query"), tolerance=0.05),
+        FORMULA(f"s2 sqrt(n), {first}, n = {last}").near(2, at(first, "s2"), tolerance=0.1),
+        FORMULA(f"s2 sqrt(n), {other}, n = {last}").near(2, at(other, "s2"), tolerance=0.1),
+        FORMULA(f"|lambda2| sqrt(n), n = {last}").near(1, at(first, "lambda2"), tolerance=0.1),
+        FORMULA(f"Stable rank, n = {last}").near(2, at(first, "rank"), tolerance=0.05),
+        FORMULA(f"Stable rank / n without the outlier, n = {last}").near(
+            0.25, at(first, "removed"), tolerance=0.02
         ),
-        at_most(
-            "Stable rank of tokens after two plain layers",
-            "paper, limit chosen here",
-            1.05,
-            stacks.of("plain", 2),
+        LIMITED("Stable rank of tokens after two plain layers").at_most(
+            1.05, stacks.of("plain", 2)
         ),
-        at_least(
-            "Stable rank after one layer: outlier removed / plain",
-            "paper, limit chosen here",
-            5,
-            [b[1] / a[1] for a, b in zip(plain, removed, strict=True)],
+        LIMITED("Stable rank after one layer: outlier removed / plain").at_least(
+            5, [b[1] / a[1] for a, b in zip(plain, removed, strict=True)]
         ),
-        holds(
-            "Removing the outlier slows the loss of rank with depth but does not stop it",
-            "derived here",
-            [one[1] > one[3] > one[DEPTH] > 2 for one in removed],
-        ),
-        not_testable(
-            "Removing the outlier helps to train transformers",
-            "paper",
-            "this needs training runs of the paper's size",
+        DERIVED(
+            "Removing the outlier slows the loss of rank with depth but does not stop it"
+        ).holds([one[1] > one[3] > one[DEPTH] > 2 for one in removed]),
+        PAPER("Removing the outlier helps to train transformers").untestable(
+            "this needs training runs of the paper's size"
         ),
     )
     names = ("s1", "s2", "lambda2", "rank", "removed")

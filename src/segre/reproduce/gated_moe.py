@@ -24,7 +24,7 @@ from segre.fields.real import Real
 from segre.geometry.dimension import dimension
 from segre.geometry.flow import integrate, loss_and_gradient
 from segre.network import forward, tensors
-from segre.reproduce.claim import Claim, Source, at_least, at_most, near, not_testable
+from segre.reproduce.claim import DERIVED, LIMITED, PAPER, Claim
 from segre.reproduce.experiment import (
     Experiment,
     Found,
@@ -129,21 +129,16 @@ def run(given: Run) -> Found:
     )
     ranks = given.each_seed("depth", _depth)
     claims = (
-        at_most(
-            "Relative difference between the gated layer and the mixture of experts",
-            "paper, limit chosen here",
-            1e-13,
-            identity,
+        LIMITED("Relative difference between the gated layer and the mixture of experts").at_most(
+            1e-13, identity
         ),
         *_dimension_claims(counts),
         *_flow_claims(flows),
         *_rank_claims(ranks),
-        not_testable(
+        PAPER(
             "With the gate, polynomially many samples suffice; without it, exponentially many "
-            "are needed",
-            "paper",
-            "no experiment can show a rate of sample complexity",
-        ),
+            "are needed"
+        ).untestable("no experiment can show a rate of sample complexity"),
     )
     notes = (
         "That the layer is a mixture of experts is the paper's statement. Dimensions, conserved "
@@ -172,12 +167,8 @@ def _depth(seed: int, _kept: Kept) -> dict[str, Any]:
 
 def _dimension_claims(counts: dict[tuple[str, str], Any]) -> list[Claim]:
     return [
-        near(
-            f"Dimension of {base}, {GATES[gate]}",
-            "derived here",
-            value,
-            [_value(counts[base, gate])],
-            tolerance=0,
+        DERIVED(f"Dimension of {base}, {GATES[gate]}").near(
+            value, [_value(counts[base, gate])], tolerance=0
         )
         for base, values in DIMENSIONS.items()
         for gate, value in zip(GATES, values, strict=True)
@@ -195,54 +186,38 @@ def _value(count: Any) -> float:
 
 def _flow_claims(flows: Seeds) -> list[Claim]:
     still, moves = 1e-8, 1e-3
-    source: Source = "derived here"
     claims = [
-        at_most(
-            f"{_said(gate)}: change of V V' - O' O off the diagonal",
-            source,
-            still,
-            flows.of(gate, "others"),
+        DERIVED(f"{_said(gate)}: change of V V' - O' O off the diagonal").at_most(
+            still, flows.of(gate, "others")
         )
         for gate in ("none", "head")
     ]
     claims += [
-        at_most(
-            f"{_said(gate)}: change of V V' - O' O on the diagonal",
-            source,
-            still,
-            flows.of(gate, "diagonal"),
+        DERIVED(f"{_said(gate)}: change of V V' - O' O on the diagonal").at_most(
+            still, flows.of(gate, "diagonal")
         )
         for gate in GATES
     ]
     claims.append(
-        at_least(
-            f"{_said('element')}: change of V V' - O' O off the diagonal",
-            source,
-            moves,
-            flows.of("element", "others"),
+        DERIVED(f"{_said('element')}: change of V V' - O' O off the diagonal").at_least(
+            moves, flows.of("element", "others")
         )
     )
     return claims
 
 
 def _rank_claims(ranks: Seeds) -> list[Claim]:
-    source: Source = "derived here"
     claims = [
-        near(
-            f"{_said(gate)}: exponent of the relative residual in one layer",
-            source,
-            3 if gate == "none" else 1,
-            ranks.of(gate, "exponent"),
-            tolerance=0.01,
+        DERIVED(f"{_said(gate)}: exponent of the relative residual in one layer").near(
+            3 if gate == "none" else 1, ranks.of(gate, "exponent"), tolerance=0.01
         )
         for gate in GATES
     ]
     claims.append(
-        at_least(
-            "log10 of the relative residual after six layers: a gate per element minus no gate",
-            source,
-            50,
-            [one["element"]["relative"][-1] - one["none"]["relative"][-1] for one in ranks],
+        DERIVED(
+            "log10 of the relative residual after six layers: a gate per element minus no gate"
+        ).at_least(
+            50, [one["element"]["relative"][-1] - one["none"]["relative"][-1] for one in ranks]
         )
     )
     return claims

@@ -19,7 +19,7 @@ from scipy.special import softmax
 
 from segre.collapse.residual import relative_residual
 from segre.fields.interface import Array
-from segre.reproduce.claim import at_least, at_most, holds, near, not_testable
+from segre.reproduce.claim import DERIVED, LIMITED, PAPER
 from segre.reproduce.experiment import (
     Experiment,
     Found,
@@ -95,52 +95,25 @@ def run(given: Run) -> Found:
     highest = float(np.log(TOKENS))
     first, last = (found.of(walk, place, "distance") for place in (0, -1))
     claims = (
-        at_most(
-            "Random walk: attended distance at the largest ratio / at ratio 0",
-            "paper, limit chosen here",
-            0.5,
-            [b / a for a, b in zip(first, last, strict=True)],
+        LIMITED("Random walk: attended distance at the largest ratio / at ratio 0").at_most(
+            0.5, [b / a for a, b in zip(first, last, strict=True)]
         ),
-        holds(
-            "Random walk: attended distance decreases with the ratio",
-            "paper",
-            [_monotone([-one[walk][n]["distance"] for n in range(len(RATIOS))]) for one in found],
+        PAPER("Random walk: attended distance decreases with the ratio").holds(
+            [_monotone([-one[walk][n]["distance"] for n in range(len(RATIOS))]) for one in found]
         ),
-        holds(
-            "Random walk: mixed tokens keep more of their residual as the ratio grows",
-            "paper",
-            [_monotone([one[walk][n]["residual"] for n in range(len(RATIOS))]) for one in found],
+        PAPER("Random walk: mixed tokens keep more of their residual as the ratio grows").holds(
+            [_monotone([one[walk][n]["residual"] for n in range(len(RATIOS))]) for one in found]
         ),
-        at_least(
-            "Random walk, no collapse: entropy / ln n at the largest ratio",
-            "paper, limit chosen here",
-            0.5,
-            [value / highest for value in found.of(walk, -1, "entropy")],
+        LIMITED("Random walk, no collapse: entropy / ln n at the largest ratio").at_least(
+            0.5, [value / highest for value in found.of(walk, -1, "entropy")]
         ),
-        at_most(
-            "Independent tokens, collapse: entropy / ln n at the largest ratio",
-            "derived here",
-            0.5,
-            [value / highest for value in found.of(other, -1, "entropy")],
+        DERIVED("Independent tokens, collapse: entropy / ln n at the largest ratio").at_most(
+            0.5, [value / highest for value in found.of(other, -1, "entropy")]
         ),
-        near(
-            "Random walk: attended distance at ratio 0",
-            "derived here",
-            21.7,
-            first,
-            tolerance=1,
-        ),
-        near(
-            "Random walk: attended distance at the largest ratio",
-            "derived here",
-            8.3,
-            last,
-            tolerance=1,
-        ),
-        not_testable(
-            "Shrinking the deviation in training (LocAteR) lowers perplexity",
-            "paper",
-            "this needs the training of language models",
+        DERIVED("Random walk: attended distance at ratio 0").near(21.7, first, tolerance=1),
+        DERIVED("Random walk: attended distance at the largest ratio").near(8.3, last, tolerance=1),
+        PAPER("Shrinking the deviation in training (LocAteR) lowers perplexity").untestable(
+            "this needs the training of language models"
         ),
     )
     rows = [

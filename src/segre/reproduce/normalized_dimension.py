@@ -17,7 +17,7 @@ import numpy as np
 from segre.geometry.closed_form import closed_form
 from segre.geometry.dimension import dimension
 from segre.geometry.estimate import spectrum
-from segre.reproduce.claim import Claim, near
+from segre.reproduce.claim import PAPER, Claim
 from segre.reproduce.experiment import (
     Experiment,
     Found,
@@ -83,10 +83,10 @@ def run(given: Run) -> Found:
 
 def _claim(kind: str, widths: list[int], found: dict[Any, Any], seeds: Sequence[int]) -> Claim:
     """How often the dimension is proved and is the expected one."""
-    return near(
+    return PAPER(
         f"Number of widths d = 3..{widths[-1]} at which the certified dimension of {kind} layers "
-        f"is that of the {KINDS[kind]}",
-        "paper",
+        f"is that of the {KINDS[kind]}"
+    ).near(
         len(widths),
         [
             sum(found[kind, d][n]["certified"] == found[kind, d][n]["conjectured"] for d in widths)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from segre.collapse.shares import path_counts
-from segre.reproduce.claim import Claim, at_least, holds, near
+from segre.reproduce.claim import DERIVED, PAPER, RERUN, Claim
 from segre.reproduce.experiment import (
     Cell,
     Experiment,
@@ -107,16 +107,13 @@ def _claims(plan: Plan, found: Seeds, paths: Sequence[int], as_published: bool) 
     published, half = plan.published, plan.layers // 2
     alone, up_to = found.means("isolated", 0), found.means("up_to", half)
     claims = [
-        at_least(
-            f"Accuracy of the network, published as {published.full}, with a tolerance of {NEAR}",
-            "paper",
-            published.full - NEAR,
-            found.of("accuracy"),
-        ),
-        holds(
+        PAPER(
+            f"Accuracy of the network, published as {published.full}, with a tolerance of {NEAR}"
+        ).at_least(published.full - NEAR, found.of("accuracy")),
+        PAPER(
             "Isolated paths lose effect with length: the best have length at most 2, and from "
-            f"length {half} on two thirds of the effect is gone",
-            "paper",
+            f"length {half} on two thirds of the effect is gone"
+        ).holds(
             [_decays(plan, one) for one in found],
             f"{paths[0]} isolated paths have accuracies "
             f"{', '.join(f'{x:.3f}' for x in alone)} by length, and the most frequent label has "
@@ -125,21 +122,16 @@ def _claims(plan: Plan, found: Seeds, paths: Sequence[int], as_published: bool) 
     ]
     if as_published:
         claims += [
-            near(
-                f"Accuracy of {paths[0]} isolated paths of length {k}",
-                "published code rerun",
-                value,
-                found.of("isolated", 0, k),
-                tolerance=0.1,
-                by_mean=True,
+            RERUN(f"Accuracy of {paths[0]} isolated paths of length {k}").near(
+                value, found.of("isolated", 0, k), tolerance=0.1, by_mean=True
             )
             for k, value in enumerate(published.lengths[:4])
         ]
     claims.append(
-        holds(
+        DERIVED(
             f"Exact sums: all paths of length up to {half} together come within {NEAR} of the "
-            "network",
-            "derived here",
+            "network"
+        ).holds(
             [one["up_to"][half] >= one["accuracy"] - NEAR for one in found],
             f"accuracy {up_to:.3f} up to length {half} and "
             f"{found.means('accuracy'):.3f} of the network, means over seeds",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from segre.collapse.shares import path_counts, path_shares
-from segre.reproduce.claim import at_most
+from segre.reproduce.claim import PAPER
 from segre.reproduce.experiment import Experiment, Found, Panel, Run, Series, Table
 from segre.reproduce.path_effectiveness import NOT_ALL
 
@@ -68,11 +68,8 @@ def run(given: Run) -> Found:
     every = rows()
     kept = given.unit("shares", lambda _kept: [row.apart for row in every])
     claims = [
-        at_most(
-            f"{row.model}: largest difference from the published P(L) and P(L-1)",
-            "paper",
-            0.5e-4,
-            [apart],
+        PAPER(f"{row.model}: largest difference from the published P(L) and P(L-1)").at_most(
+            0.5e-4, [apart]
         )
         for row, apart in zip(every, kept, strict=True)
     ]

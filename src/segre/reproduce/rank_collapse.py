@@ -22,10 +22,11 @@ import numpy.typing as npt
 from segre.checkpoint.inputs import random_tokens
 from segre.collapse.curves import FLOOR, curves
 from segre.collapse.models import load
-from segre.collapse.variants import FULL, PAPER
+from segre.collapse.variants import FULL
+from segre.collapse.variants import PAPER as FOUR
 from segre.fields.interface import Array
 from segre.models import PRESETS
-from segre.reproduce.claim import Claim, holds, near, not_testable
+from segre.reproduce.claim import DERIVED, PAPER, RERUN, Claim
 from segre.reproduce.experiment import (
     Cell,
     Experiment,
@@ -66,7 +67,7 @@ FIGURE: dict[str, tuple[Known, ...]] = {
     ),
 }
 # The same of a run of the published code on random tokens: what is known of it.
-RERUN: dict[str, tuple[Known, ...]] = {
+RERAN: dict[str, tuple[Known, ...]] = {
     "bert": ((0.584, 0.0161, 4e-7), (), (), (*(None,) * 7, 0.378)),
     "albert": ((0.757, 0.0019, 2e-7), (), (), (*(None,) * 7, 0.210)),
 }
@@ -113,10 +114,10 @@ def measure(
     """Mean relative residuals of every variant, after every layer."""
     loaded = load(_config(model, layers, width), seed)
     inputs = random_tokens(loaded, count, length, seed)
-    measured = curves(loaded, inputs, PAPER)
+    measured = curves(loaded, inputs, FOUR)
     found = {
         name: measured[variant].mean().tolist()
-        for name, variant in zip(VARIANTS, PAPER, strict=True)
+        for name, variant in zip(VARIANTS, FOUR, strict=True)
     }
     if model == "albert":
         cut = replace(loaded, weights=WithoutMatrices(loaded.weights))
@@ -132,15 +133,11 @@ def run(given: Run) -> Found:
     found = {model: given.each_seed(model, partial(measure, model, **options)) for model in models}
     claims = [*_orderings(found), *(_numbers(found) if as_published else ())]
     claims += [
-        not_testable(
-            "The curves of XLNet",
-            "paper",
-            "it has relative positions with two streams, which specs cannot express",
+        PAPER("The curves of XLNet").untestable(
+            "it has relative positions with two streams, which specs cannot express"
         ),
-        not_testable(
-            "The curves of pretrained models",
-            "paper",
-            "no weights are downloaded; `segre collapse` measures a local checkpoint",
+        PAPER("The curves of pretrained models").untestable(
+            "no weights are downloaded; `segre collapse` measures a local checkpoint"
         ),
     ]
     tables = [_table(model, each, as_published) for model, each in found.items()]
@@ -161,13 +158,8 @@ def _orderings(found: Mapping[str, Seeds]) -> Iterator[Claim]:
             ("MLPs without skips do not prevent collapse", VARIANTS[1:2], True),
             ("skips prevent collapse, with and without MLPs", VARIANTS[2:], False),
         ):
-            yield holds(
-                f"{_named(model)}: {says}",
-                "paper",
-                [
-                    all((one[name][-1] < COLLAPSED) == collapses for name in variants)
-                    for one in each
-                ],
+            yield PAPER(f"{_named(model)}: {says}").holds(
+                [all((one[name][-1] < COLLAPSED) == collapses for name in variants) for one in each]
             )
 
 
@@ -177,44 +169,28 @@ def _numbers(found: Mapping[str, Seeds]) -> Iterator[Claim]:
         for place, name in enumerate(VARIANTS[2:], start=2):
             if model == "albert" and name == "+ skip":
                 continue  # the paper's number is of its own surgery
-            yield near(
-                f"{_named(model)} ({name}): relative residual after layer 12",
-                "paper",
-                FIGURE[model][place][-1] or 0,
-                each.of(name, -1),
-                tolerance=0.1,
+            yield PAPER(f"{_named(model)} ({name}): relative residual after layer 12").near(
+                FIGURE[model][place][-1] or 0, each.of(name, -1), tolerance=0.1
             )
-        first, last = RERUN[model][0][1] or 1, RERUN[model][3][-1] or 1
-        yield near(
+        first, last = RERAN[model][0][1] or 1, RERAN[model][3][-1] or 1
+        yield RERUN(
             f"{_named(model)} (attention): log10 of the relative residual after layer 1, within a "
-            "factor of two",
-            "published code rerun",
+            "factor of two"
+        ).near(
             float(np.log10(first)),
             [float(np.log10(one["attention"][1])) for one in each],
             tolerance=float(np.log10(2)),
         )
-        yield near(
-            f"{_named(model)} (full): relative residual after layer 12",
-            "published code rerun",
-            last,
-            each.of("full", -1),
-            tolerance=0.1,
+        yield RERUN(f"{_named(model)} (full): relative residual after layer 12").near(
+            last, each.of("full", -1), tolerance=0.1
         )
     if "albert" in found:
         each = found["albert"]
-        yield near(
-            f"ALBERT ({SURGERY}): relative residual after layer 12",
-            "paper",
-            0.256,
-            each.of(SURGERY, -1),
-            tolerance=0.05,
+        yield PAPER(f"ALBERT ({SURGERY}): relative residual after layer 12").near(
+            0.256, each.of(SURGERY, -1), tolerance=0.05
         )
-        yield near(
-            "ALBERT (+ skip, whole MLP removed): relative residual after layer 12",
-            "derived here",
-            0.08,
-            each.of("+ skip", -1),
-            tolerance=0.03,
+        yield DERIVED("ALBERT (+ skip, whole MLP removed): relative residual after layer 12").near(
+            0.08, each.of("+ skip", -1), tolerance=0.03
         )
 
 
@@ -242,7 +218,7 @@ def _known(model: str, name: str) -> Iterator[tuple[str, Known]]:
     if name not in VARIANTS:
         return
     place = VARIANTS.index(name)
-    for source, every in (("paper", FIGURE), ("published code rerun", RERUN)):
+    for source, every in (("paper", FIGURE), ("published code rerun", RERAN)):
         values = every[model][place]
         if values:
             yield source, values + (None,) * (len(LAYERS) - len(values))

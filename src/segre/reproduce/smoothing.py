@@ -25,7 +25,7 @@ from segre.collapse.models import load
 from segre.collapse.variants import FULL
 from segre.fields.interface import Array
 from segre.models import PRESETS
-from segre.reproduce.claim import Source, at_most, holds, near, not_testable
+from segre.reproduce.claim import DERIVED, PAPER
 from segre.reproduce.experiment import (
     Experiment,
     Found,
@@ -120,40 +120,27 @@ def run(given: Run) -> Found:
     )
     sizes = (options["width"], options["count"], options["length"])
     models = given.each_seed("BERT", lambda seed, _kept: in_bert(*sizes, seed))
-    own: Source = "derived here"
     tried = options["layers"]
     claims = (
-        at_most(f"Distance / bound, largest over {tried:,} random layers", own, 1, ratios),
-        near(
-            "lambda for scores with standard deviation 1",
-            own,
-            0.35,
-            found.of("all tokens", 1),
-            tolerance=0.03,
+        DERIVED(f"Distance / bound, largest over {tried:,} random layers").at_most(1, ratios),
+        DERIVED("lambda for scores with standard deviation 1").near(
+            0.35, found.of("all tokens", 1), tolerance=0.03
         ),
-        near(
-            "lambda for scores with standard deviation 3",
-            own,
-            1.24,
-            found.of("all tokens", 3),
-            tolerance=0.1,
+        DERIVED("lambda for scores with standard deviation 3").near(
+            1.24, found.of("all tokens", 3), tolerance=0.1
         ),
-        holds(
-            "lambda is above 1 for causal patterns",
-            own,
-            [min(one) > 1 for one in found.of("causal")],
+        DERIVED("lambda is above 1 for causal patterns").holds(
+            [min(one) > 1 for one in found.of("causal")]
         ),
-        holds(
+        PAPER(
             "BERT at initialisation: the cosine between tokens grows from the first to the last "
-            "layer",
-            "paper",
-            [one["cosine"][-1] > one["cosine"][0] for one in models],
-        ),
+            "layer"
+        ).holds([one["cosine"][-1] > one["cosine"][0] for one in models]),
         *(
-            holds(
+            PAPER(
                 f"Fusing the streams of all layers ({fuse}) leaves tokens further apart than in "
-                "the last layer",
-                "paper",
+                "the last layer"
+            ).holds(
                 [one[fuse] > one["residual"][-1] for one in models],
                 f"relative residual {models.means(fuse):.4f} fused and "
                 f"{models.means('residual', -1):.4f} after the last layer, "
@@ -161,11 +148,9 @@ def run(given: Run) -> Found:
             )
             for fuse in FUSIONS
         ),
-        not_testable(
-            "Hierarchical fusion with a trained gate improves BERT on GLUE",
-            "paper",
+        PAPER("Hierarchical fusion with a trained gate improves BERT on GLUE").untestable(
             "this needs fine-tuning of pretrained models; here fusion is measured only by the "
-            "residual",
+            "residual"
         ),
     )
     bidirectional, causal = found.means("all tokens"), found.means("causal")

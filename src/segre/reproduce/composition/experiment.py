@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from segre.reproduce.claim import Claim, at_most, holds, near, not_testable
+from segre.reproduce.claim import DERIVED, PAPER, Claim
 from segre.reproduce.composition.chaser import (
     Task,
     answers,
@@ -101,43 +101,31 @@ def _by_layers(seed: int, count: int) -> list[float]:
 def _claims(full: dict[tuple[int, int], Seeds], widths: Seeds, stacks: Seeds) -> list[Claim]:
     return [
         *(
-            near(
+            PAPER(
                 f"{L + 1} layers of full attention, {L} steps, {m} symbols: share of correct "
-                "answers",
-                "paper",
-                1,
-                found.of("share"),
-                tolerance=0,
-            )
+                "answers"
+            ).near(1, found.of("share"), tolerance=0)
             for (L, m), found in full.items()
         ),
-        at_most(
-            "The same networks: largest distance between an answer and the exact one",
-            "derived here",
+        DERIVED("The same networks: largest distance between an answer and the exact one").at_most(
             1e-12,
             [max(found[seed]["off"] for found in full.values()) for seed in range(len(widths))],
         ),
-        holds(
-            f"Lookups by full attention among {SYMBOLS} symbols are correct at every key width",
-            "derived here",
-            [min(one) == 1 for one in widths.of("full")],
+        DERIVED(
+            f"Lookups by full attention among {SYMBOLS} symbols are correct at every key width"
+        ).holds([min(one) == 1 for one in widths.of("full")]),
+        DERIVED(f"Linear lookups make errors up to key width 8 and none at width {SYMBOLS}").holds(
+            [max(one[: WIDTHS.index(8) + 1]) < 1 == one[-1] for one in widths.of("linear")]
         ),
-        holds(
-            f"Linear lookups make errors up to key width 8 and none at width {SYMBOLS}",
-            "derived here",
-            [max(one[: WIDTHS.index(8) + 1]) < 1 == one[-1] for one in widths.of("linear")],
-        ),
-        holds(
+        DERIVED(
             f"{STEPS} steps, key width {REPLACED}: all answers are correct only if no lookup is "
-            "linear",
-            "derived here",
-            [max(one[1:]) < 1 == one[0] for one in stacks],
-        ),
-        not_testable(
-            "No hybrid of L - 1 full layers and 2^(3 L^2) linear layers composes L functions",
-            "paper",
+            "linear"
+        ).holds([max(one[1:]) < 1 == one[0] for one in stacks]),
+        PAPER(
+            "No hybrid of L - 1 full layers and 2^(3 L^2) linear layers composes L functions"
+        ).untestable(
             "no experiment can show that something is impossible, and failed training is not "
-            "evidence",
+            "evidence"
         ),
     ]
 

@@ -15,7 +15,7 @@ import numpy as np
 from segre.optimum.certificate import lower_bound
 from segre.optimum.problem import Problem
 from segre.optimum.solve import dual_point, heads_of, minimiser, rank_of
-from segre.reproduce.claim import Claim, at_most, holds, not_testable
+from segre.reproduce.claim import DERIVED, FORMULA, LIMITED, PAPER, Claim
 from segre.reproduce.convex.training import best_of, teacher
 from segre.reproduce.experiment import (
     Experiment,
@@ -97,41 +97,27 @@ def _few(one: dict[str, Any]) -> list[float]:
 
 def _claims(found: Seeds) -> list[Claim]:
     return [
-        at_most(
-            "Convex solver: proved relative duality gap",
-            "paper, limit chosen here",
-            CLOSE,
-            found.of("solver"),
-        ),
-        at_most(
-            "Training with at least as many heads as the rank of the optimum: proved relative gap",
-            "paper, limit chosen here",
-            CLOSE,
-            [max(_enough(one)) for one in found],
-        ),
-        holds(
+        LIMITED("Convex solver: proved relative duality gap").at_most(CLOSE, found.of("solver")),
+        LIMITED(
+            "Training with at least as many heads as the rank of the optimum: proved relative gap"
+        ).at_most(CLOSE, [max(_enough(one)) for one in found]),
+        DERIVED(
             "With fewer heads, training ends above the optimum, and each additional head narrows "
-            "the gap",
-            "derived here",
+            "the gap"
+        ).holds(
             [
                 min(_few(one)) > CLOSE and bool((np.diff([*_few(one), _enough(one)[0]]) < 0).all())
                 for one in found
-            ],
+            ]
         ),
-        holds(
-            f"Weak duality: none of {RANDOM} random weights is below the bound, in exact fractions",
-            "closed form",
-            found.of("weak"),
+        FORMULA(
+            f"Weak duality: none of {RANDOM} random weights is below the bound, in exact fractions"
+        ).holds(found.of("weak")),
+        PAPER("The same for ReLU attention, MLP-Mixers and Fourier operators").untestable(
+            "only linear attention is implemented here"
         ),
-        not_testable(
-            "The same for ReLU attention, MLP-Mixers and Fourier operators",
-            "paper",
-            "only linear attention is implemented here",
-        ),
-        not_testable(
-            "The results of convex heads fine-tuned on CIFAR-100",
-            "paper",
-            "this needs the paper's data and backbone",
+        PAPER("The results of convex heads fine-tuned on CIFAR-100").untestable(
+            "this needs the paper's data and backbone"
         ),
     ]
 

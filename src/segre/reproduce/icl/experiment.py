@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from segre.reproduce.claim import Claim, at_least, at_most, holds, near, not_testable
+from segre.reproduce.claim import DERIVED, FORMULA, PAPER, Claim
 from segre.reproduce.experiment import (
     Experiment,
     Found,
@@ -88,74 +88,42 @@ def _claims(
     visited_merged = _visited(joined, points)
     ends = {(), nested[-1]}
     return [
-        holds(
+        PAPER(
             f"Separate keys and queries: all {2**size} sets of eigenvectors are fixed points, "
-            "with a gradient of exactly 0 in fractions",
-            "paper",
-            [all(point.slope == 0 for point in points)],
-        ),
-        holds(
+            "with a gradient of exactly 0 in fractions"
+        ).holds([all(point.slope == 0 for point in points)]),
+        PAPER(
             "Merged keys and queries: only two of them are fixed points, nothing learned and the "
-            "optimum",
-            "paper",
-            [{point.directions for point in points if point.merged_slope == 0} == ends],
+            "optimum"
+        ).holds([{point.directions for point in points if point.merged_slope == 0} == ends]),
+        DERIVED(f"Separate: fewest steps near any of the levels 1 to {size - 1}").at_least(
+            600, [min(apart["near levels"][m][seed] for m in inner) for seed in _runs(apart)]
         ),
-        at_least(
-            f"Separate: fewest steps near any of the levels 1 to {size - 1}",
-            "derived here",
-            600,
-            [min(apart["near levels"][m][seed] for m in inner) for seed in _runs(apart)],
+        DERIVED(f"Merged: most steps near any of the levels 1 to {size - 1}").at_most(
+            80, [max(joined["near levels"][m][seed] for m in inner) for seed in _runs(joined)]
         ),
-        at_most(
-            f"Merged: most steps near any of the levels 1 to {size - 1}",
-            "derived here",
-            80,
-            [max(joined["near levels"][m][seed] for m in inner) for seed in _runs(joined)],
-        ),
-        holds(
+        PAPER(
             "Separate: training visits only the fixed points that have learned the largest "
-            "eigenvalues, one more at a time",
-            "paper",
-            [set(one) == set(nested) for one in visited],
+            "eigenvalues, one more at a time"
+        ).holds([set(one) == set(nested) for one in visited]),
+        PAPER("Merged: training visits only the first and the last fixed point").holds(
+            [set(one) <= ends for one in visited_merged]
         ),
-        holds(
-            "Merged: training visits only the first and the last fixed point",
-            "paper",
-            [set(one) <= ends for one in visited_merged],
+        FORMULA("Merged: final loss").near(known[-1], joined["last"], tolerance=1e-4),
+        FORMULA(f"Separate: loss after {steps:,} steps").near(
+            known[-1], apart["last"], tolerance=1e-4
         ),
-        near(
-            "Merged: final loss",
-            "closed form",
-            known[-1],
-            joined["last"],
-            tolerance=1e-4,
-        ),
-        near(
-            f"Separate: loss after {steps:,} steps",
-            "closed form",
-            known[-1],
-            apart["last"],
-            tolerance=1e-4,
-        ),
-        at_most(
+        FORMULA(
             f"The trained layer, run by segre on {4 * count:,} random sequences: difference "
-            "between its mean loss and the closed form, in standard errors",
-            "closed form",
-            4,
-            [abs(value) for value in apart["off"]],
-        ),
-        at_least(
+            "between its mean loss and the closed form, in standard errors"
+        ).at_most(4, [abs(value) for value in apart["off"]]),
+        DERIVED(
             f"Trained on {count:,} random sequences: share of steps at which the expected loss is "
-            "near one of the levels",
-            "derived here",
-            0.95,
-            data["near a level"],
-        ),
-        not_testable(
-            "Rates of the drops as the initial weights go to zero, and low-rank keys and queries",
-            "paper",
-            "a run does not reach a limit, and only rank one is run here",
-        ),
+            "near one of the levels"
+        ).at_least(0.95, data["near a level"]),
+        PAPER(
+            "Rates of the drops as the initial weights go to zero, and low-rank keys and queries"
+        ).untestable("a run does not reach a limit, and only rank one is run here"),
     ]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from segre.reproduce.claim import Claim, at_most, holds, not_testable
+from segre.reproduce.claim import FORMULA, LIMITED, PAPER, Claim
 from segre.reproduce.experiment import (
     Experiment,
     Found,
@@ -91,41 +91,32 @@ def _claims(found: dict[int, Seeds], counts: tuple[int, ...]) -> list[Claim]:
     last = len(counts) - 1
     middle = counts.index(64) if 64 in counts else last
     return [
-        at_most(
-            f"One full-rank head on up to {TOKENS[-1]} tokens: largest error over all widths",
-            "paper, limit chosen here",
+        LIMITED(
+            f"One full-rank head on up to {TOKENS[-1]} tokens: largest error over all widths"
+        ).at_most(
             0.001,
             [max(error for d in WIDTHS for error in found[d][seed]["full"]) for seed in seeds],
         ),
-        holds(
-            "Heads of rank one: the error falls each time the number of heads is quadrupled",
-            "closed form",
-            [all((np.diff(found[d][seed]["errors"]) < 0).all() for d in WIDTHS) for seed in seeds],
+        FORMULA(
+            "Heads of rank one: the error falls each time the number of heads is quadrupled"
+        ).holds(
+            [all((np.diff(found[d][seed]["errors"]) < 0).all() for d in WIDTHS) for seed in seeds]
         ),
-        holds(
-            f"With {counts[middle]} heads, the error grows with the width",
-            "paper",
+        PAPER(f"With {counts[middle]} heads, the error grows with the width").holds(
             [
                 bool((np.diff([found[d][seed]["errors"][middle] for d in WIDTHS]) > 0).all())
                 for seed in seeds
-            ],
+            ]
         ),
-        at_most(
-            "Heads run by segre: difference from the closed form, in standard errors",
-            "closed form",
-            4,
-            [max(abs(found[d][seed]["off"]) for d in WIDTHS) for seed in seeds],
+        FORMULA("Heads run by segre: difference from the closed form, in standard errors").at_most(
+            4, [max(abs(found[d][seed]["off"]) for d in WIDTHS) for seed in seeds]
         ),
-        not_testable(
-            "Exponentially many heads of low rank are necessary",
-            "paper",
-            "this is a lower bound over all heads; random heads show only what random heads can do",
+        PAPER("Exponentially many heads of low rank are necessary").untestable(
+            "this is a lower bound over all heads; random heads show only what random heads can do"
         ),
-        not_testable(
-            "Two layers of low rank suffice for short contexts, and trained transformers agree",
-            "paper",
-            "only one layer with constructed heads is run here",
-        ),
+        PAPER(
+            "Two layers of low rank suffice for short contexts, and trained transformers agree"
+        ).untestable("only one layer with constructed heads is run here"),
     ]
 
 

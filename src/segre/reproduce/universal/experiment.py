@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from segre.reproduce.claim import Claim, at_most, near, not_testable
+from segre.reproduce.claim import DERIVED, PAPER, Claim
 from segre.reproduce.experiment import (
     Experiment,
     Found,
@@ -116,62 +116,32 @@ def _claims(counts: tuple[int, ...], proved: list[list[float]], drawn: Seeds) ->
     slopes = [float(np.polyfit(np.log(counts), one, 1)[0]) for one in linear]
     return [
         *(
-            near(
-                f"Truncated identity on {p} anchors: proved bound on the error",
-                "derived here",
-                1 / (2 * p),
-                [upper],
-                tolerance=0.001 / (2 * p),
+            DERIVED(f"Truncated identity on {p} anchors: proved bound on the error").near(
+                1 / (2 * p), [upper], tolerance=0.001 / (2 * p)
             )
             for p, upper in zip(counts, uppers, strict=True)
         ),
-        at_most(
-            "The same for all p, times p / length of the interval",
-            "derived here",
-            1,
-            [max(p * upper for p, upper in zip(counts, uppers, strict=True))],
+        DERIVED("The same for all p, times p / length of the interval").at_most(
+            1, [max(p * upper for p, upper in zip(counts, uppers, strict=True))]
         ),
-        at_most(
-            "Truncated linear maps of random tokens: largest error times p",
-            "derived here",
-            1,
-            [_worst(counts, one["linear"]) for one in drawn],
+        DERIVED("Truncated linear maps of random tokens: largest error times p").at_most(
+            1, [_worst(counts, one["linear"]) for one in drawn]
         ),
-        near(
-            "The same: exponent of the error in p",
-            "derived here",
-            -1,
-            slopes,
-            tolerance=0.02,
+        DERIVED("The same: exponent of the error in p").near(-1, slopes, tolerance=0.02),
+        DERIVED("Random functions of slope 1: largest error times p").at_most(
+            1, [_worst(counts, one["line"]) for one in drawn]
         ),
-        at_most(
-            "Random functions of slope 1: largest error times p",
-            "derived here",
-            1,
-            [_worst(counts, one["line"]) for one in drawn],
+        DERIVED(
+            f"Random maps of sequences of {TOKENS} tokens: largest error times p / {TOKENS}"
+        ).at_most(1, [_worst(SIDES, one["cube"]) / TOKENS for one in drawn]),
+        DERIVED(
+            "Difference between the head and one layer of self-attention with the anchors as tokens"
+        ).at_most(1e-12, drawn.of("self")),
+        PAPER("Every continuous map of sequences can be approximated to any precision").untestable(
+            "this is a theorem about all functions; an experiment shows only some of them"
         ),
-        at_most(
-            f"Random maps of sequences of {TOKENS} tokens: largest error times p / {TOKENS}",
-            "derived here",
-            1,
-            [_worst(SIDES, one["cube"]) / TOKENS for one in drawn],
-        ),
-        at_most(
-            "Difference between the head and one layer of self-attention with the anchors as "
-            "tokens",
-            "derived here",
-            1e-12,
-            drawn.of("self"),
-        ),
-        not_testable(
-            "Every continuous map of sequences can be approximated to any precision",
-            "paper",
-            "this is a theorem about all functions; an experiment shows only some of them",
-        ),
-        not_testable(
-            "Trained networks find such heads",
-            "paper",
-            "the construction is not trained here",
+        PAPER("Trained networks find such heads").untestable(
+            "the construction is not trained here"
         ),
     ]
 
