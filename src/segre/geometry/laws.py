@@ -25,7 +25,7 @@ from segre.spec import Network
 from segre.symmetry.all import Generators, generators
 from segre.values import quote
 
-# Why a piece conserves nothing that is known: its vector fields are not of the form X w or b.
+# Why a family conserves nothing that is known: its vector fields are not of the form X w or b.
 _REASONS = {
     "unread": "not linear in the weights: the unread directions depend on later weights",
     "unreached": "not linear in the weights: the reached directions depend on earlier weights",
@@ -39,7 +39,7 @@ _REASONS = {
 
 @dataclass(frozen=True)
 class Law:
-    """A piece of the symmetries: the group that acts, and what it makes gradient flow conserve.
+    """A symmetry family: the acting group, and the quantity that gradient flow conserves.
 
     Exactly one of `conserved` and `reason` is None.
     """

@@ -69,7 +69,7 @@ class Config:
         return whole(*self.get(*names), largest, smallest)
 
     def number(self, key: str) -> Fraction:
-        """A number that is not negative, exactly."""
+        """A nonnegative number, exactly."""
         _, value = self.get(key)
         if isinstance(value, str):
             raise SpecError(f"{key}: {quote(value)} is a string; allowed: numbers from 0")
@@ -100,7 +100,7 @@ class Config:
         return names[choice(*self.get(key), tuple(names))]
 
     def even(self, key: str, value: int | None = None) -> int:
-        """A width that is rotated in planes, and so is even."""
+        """A width with rotary positions, which must be even."""
         value = self.count(key) if value is None else value
         if value % 2:
             raise SpecError(f"{key}: {value} is odd; allowed: even numbers, for rotary positions")
@@ -140,7 +140,7 @@ class Config:
         }
 
     def ending(self) -> Values:
-        """The output of the model, as its class has it."""
+        """The keys of a spec for the output of the config's class."""
         family, name = self.family, self.class_name()
         tied = self.flag("tie_word_embeddings") if "vocab_size" in family.defaults else False
         for found in family.label_classes:

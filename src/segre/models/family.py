@@ -42,10 +42,10 @@ class Stored:
     shape: tuple[int, ...] = ()  # of a constant that is no weight of the spec
 
 
-# What classes may have instead of the prefix of their family: nothing (the class without a head),
-# that of question answering, those of language models within models of images and text.
+# Prefixes that replace that of the family: none (the class without a head), those of question
+# answering, and those of language models within models of images and text.
 BEFORE = ("", "transformer.", "language_model.", "language_model.model.", "model.language_model.")
-# What such models have beside the language model, in files.
+# Tensors that such files have beside those of the language model.
 BESIDE = tuple(
     f"{at}{name}"
     for at in ("", "model.")
@@ -79,7 +79,7 @@ class Labelled:
 
 
 def answers(name: str, at: str = "qa_outputs", *, transform: bool = False) -> Labelled:
-    """Two logits of every token: that an answer begins there, and that it ends there."""
+    """Two logits per token: an answer starts there, and it ends there."""
     return Labelled(f"{name}ForQuestionAnswering", at, "all", transform=transform, count=2)
 
 
@@ -186,7 +186,7 @@ class Family:
 
     @property
     def rotary(self) -> bool:
-        """Whether positions are rotations."""
+        """Whether positions are rotary."""
         return bool(self.choices["pos"] == "rope")
 
     def inline(self, given: Mapping[str, Any]) -> Values:

@@ -20,7 +20,7 @@ def _read(config: Config) -> Values:
 
 
 def words(out: Values) -> bool:
-    """Whether the output is over the vocabulary."""
+    """Whether the output is a distribution over the vocabulary."""
     return out["output"] != "hidden" and not out.get("labels")
 
 

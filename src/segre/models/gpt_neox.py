@@ -25,14 +25,14 @@ from segre.models.rope import rope_base, rope_part, rope_rescale
 from segre.transformer.spec import Transformer
 from segre.values import show
 
-PART = 0.25  # of a head that turns, where a config is silent
+PART = 0.25  # the rotary part of a head, by default
 
 
 def _read(config: Config) -> Values:
     d = config.count("hidden_size")
     head = config.width("num_attention_heads", of=d)
     length = config.count("max_position_embeddings")
-    if config.given.get("head_dim") not in (None, head):  # the library would turn by it
+    if config.given.get("head_dim") not in (None, head):  # the library would rotate by it
         raise SpecError(f"head_dim: allowed: {head}, the width over the heads")
     given = _usual(config.given)
     part = rope_part(given)

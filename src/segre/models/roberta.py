@@ -1,4 +1,4 @@
-"""RoBERTa: a BERT whose positions begin after the padding token's."""
+"""RoBERTa: a BERT whose positions are numbered from the padding token's id on."""
 
 from __future__ import annotations
 

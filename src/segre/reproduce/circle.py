@@ -28,7 +28,7 @@ VARIANTS = {  # skip, MLP
     "attention + skip + MLP": (True, True),
 }
 POINTS = 100
-NOISE = 0.03  # how far points are out of place
+NOISE = 0.03  # standard deviation of the noise on points
 COPIES = 20  # of each pair, to learn from
 MERGED = 0.1  # of the first distance
 
@@ -69,7 +69,7 @@ def walk(
 
 
 def distances(tokens: Array) -> Array:
-    """Between the tokens (steps + 1, 2, 2: time, token, coordinate), over the first distance."""
+    """Distances of tokens (time, token, coordinate), relative to the initial distance."""
     apart = np.linalg.norm(tokens[:, 0] - tokens[:, 1], axis=-1)
     return np.asarray(apart / apart[0])
 
@@ -171,7 +171,7 @@ def arcs(points: int) -> tuple[Array, Array]:
 
 
 def near(pairs: Array, copies: int, seed: int) -> Array:
-    """Copies of the pairs, each point moved a little."""
+    """Copies of the pairs, with noise on every point."""
     every = np.tile(pairs, (copies, 1, 1))
     return every + np.random.default_rng([seed, 4]).normal(scale=NOISE, size=every.shape)
 

@@ -49,7 +49,7 @@ DEEP = "softmax/d=4,4,4,4,4,4,4/a=2/t=4"
 
 
 def spec_of(base: str, gate: str) -> Network:
-    """The stack with a gate; also without one a stack with a mechanism for every head."""
+    """The spec, with or without a gate."""
     head, _, t = base.rpartition("/t=")
     return Network.parse(f"{head}/gate={gate}/t={t}")
 
@@ -80,7 +80,7 @@ def mixture(spec: Network, vector: Array, X: Array) -> Array:
 
 
 def identity_error(base: str, seed: int) -> float:
-    """How far the layer is from the mixture, relative to the largest entry."""
+    """The largest difference between layer and mixture, relative to the largest entry."""
     spec = spec_of(base, "element")
     rng = np.random.default_rng([seed, 21])
     vector, X = rng.standard_normal(spec.parameters), rng.standard_normal((spec.width, spec.t))
@@ -176,7 +176,7 @@ def _dimension_claims(counts: dict[tuple[str, str], Any]) -> list[Claim]:
 
 
 def _said(gate: str) -> str:
-    """A gate in words, at the start of a sentence."""
+    """The name of a gate, capitalised."""
     return GATES[gate].capitalize()
 
 

@@ -40,14 +40,14 @@ MEASURES = ("distance", "residual", "entropy")
 
 
 def tokens(kind: str, rng: np.random.Generator) -> Array:
-    """Tokens of norm sqrt(width): those of a walk are like their neighbours."""
+    """Tokens of norm sqrt(width): steps of a random walk, or independent."""
     steps = rng.standard_normal((TOKENS, WIDTH))
     X = steps.cumsum(axis=0) if kind == "random walk" else steps
     return np.asarray(X * (WIDTH**0.5 / np.linalg.norm(X, axis=1, keepdims=True)))
 
 
 def scores_matrix(ratio: float, size: float, rng: np.random.Generator) -> Array:
-    """W_QK of a mean over deviation of its eigenvalues, and of a Frobenius norm."""
+    """W_QK with a given ratio of mean to deviation of its eigenvalues, and a given size."""
     G = rng.standard_normal((WIDTH, WIDTH))
     S = (G + G.T) / (2 * WIDTH) ** 0.5
     S = S - np.eye(WIDTH) * np.trace(S) / WIDTH
@@ -57,7 +57,7 @@ def scores_matrix(ratio: float, size: float, rng: np.random.Generator) -> Array:
 
 
 def attend(kind: str, ratio: float, size: float, draws: int, seed: int) -> dict[str, float]:
-    """Mean attended distance, residual of what is mixed over that of the tokens, and entropy."""
+    """Mean attended distance, relative residual after over before mixing, and entropy."""
     rng = np.random.default_rng([seed, 7])
     place = np.arange(TOKENS)
     apart = abs(place[:, None] - place)

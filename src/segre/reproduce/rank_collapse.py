@@ -164,7 +164,7 @@ def _orderings(found: Mapping[str, Seeds]) -> Iterator[Claim]:
 
 
 def _numbers(found: Mapping[str, Seeds]) -> Iterator[Claim]:
-    """After the last layer with skips; after the first without."""
+    """Published numbers: after the last layer with skips, after the first without."""
     for model, each in found.items():
         for place, name in enumerate(VARIANTS[2:], start=2):
             if model == "albert" and name == "+ skip":
@@ -195,7 +195,7 @@ def _numbers(found: Mapping[str, Seeds]) -> Iterator[Claim]:
 
 
 def _layers(each: Seeds) -> list[int]:
-    """The layers of the table: the published ones, as far as there are so many."""
+    """The layers of the table: the published ones that exist, and the last."""
     last = len(each[0]["full"]) - 1
     return [layer for layer in LAYERS if layer < last] + [last]
 

@@ -44,13 +44,13 @@ FUSIONS = ("mean", "max", "concat")
 
 
 def contraction(A: Array) -> float:
-    """|C A C|_2: the largest factor on what tells tokens apart."""
+    """|C A C|_2: the largest factor on differences between tokens."""
     inner = A - A.mean(axis=0)
     return float(np.linalg.norm(inner - inner.mean(axis=1, keepdims=True), 2))
 
 
 def distance(X: Array) -> float:
-    """From all tokens being the same."""
+    """d_M(X): the Frobenius distance from the mean token."""
     return float(np.linalg.norm(X - X.mean(axis=0)))
 
 
@@ -63,7 +63,7 @@ def random_contraction(deviation: float, causal: bool, draws: int, seed: int) ->
 
 
 def bound_ratios(draws: int, seed: int) -> list[float]:
-    """Of random layers, the distance after over the bound; at most one if the bound holds."""
+    """The distance after a random layer over its bound; at most one if the bound holds."""
     rng = np.random.default_rng([seed, 13])
     out = []
     for _ in range(draws):

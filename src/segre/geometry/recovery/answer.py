@@ -147,7 +147,7 @@ def measured(
 
 
 def _warned(answer: Recovered) -> Recovered:
-    """With a note if the errors are so much larger than the residuals that lines mislead."""
+    """Add a note if the problem is too ill-conditioned for linearised errors."""
     error, eps = answer.error or 0.0, float(np.finfo(np.float64).eps)
     if error < _STEEP * max(answer.residual, eps):
         return answer
