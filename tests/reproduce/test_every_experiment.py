@@ -17,7 +17,7 @@ from blocks import ROOT
 from segre.errors import SegreError
 from segre.report.png import plot
 from segre.report.scoreboard import markdown
-from segre.reproduce.claim import SOURCES, Claim, at_least, at_most, holds, near, not_testable
+from segre.reproduce.claim import FORMULA, PAPER, SOURCES, Claim
 from segre.reproduce.experiment import Experiment, Outcome, perform
 from segre.reproduce.registry import MODULES, experiment, experiments
 from segre.reproduce.scoreboard import read, read_all
@@ -192,22 +192,22 @@ def test_unknown_names_are_refused() -> None:
 
 
 def test_the_status_of_a_claim_follows_from_its_numbers() -> None:
-    assert near("x", "paper", 1, [1.04, 0.97], tolerance=0.05).status == "reproduced"
-    assert near("x", "paper", 1, [1.06, 0.94], tolerance=0.05).status == "not reproduced"
-    assert near("x", "paper", 1, [1.06, 0.94], tolerance=0.05, by_mean=True).status == "reproduced"
-    assert at_most("x", "paper", 2, [1, 2]).status == "reproduced"
-    assert at_most("x", "paper", 2, [1, 2.1]).status == "not reproduced"
-    assert at_least("x", "paper", 2, [2, 3]).status == "reproduced"
-    assert at_least("x", "paper", 2, [1.9, 3]).status == "not reproduced"
-    assert holds("x", "paper", [True, True]).status == "reproduced"
-    assert holds("x", "paper", [True, False]).status == "not reproduced"
-    assert not_testable("x", "paper", "too large").status == "not testable here"
-    assert near("x", "paper", 1, [float("nan")], tolerance=9).status == "not reproduced"
-    assert near("x", "paper", 1, [], tolerance=9).status == "not reproduced"
+    assert PAPER("x").near(1, [1.04, 0.97], tolerance=0.05).status == "reproduced"
+    assert PAPER("x").near(1, [1.06, 0.94], tolerance=0.05).status == "not reproduced"
+    assert PAPER("x").near(1, [1.06, 0.94], tolerance=0.05, by_mean=True).status == "reproduced"
+    assert PAPER("x").at_most(2, [1, 2]).status == "reproduced"
+    assert PAPER("x").at_most(2, [1, 2.1]).status == "not reproduced"
+    assert PAPER("x").at_least(2, [2, 3]).status == "reproduced"
+    assert PAPER("x").at_least(2, [1.9, 3]).status == "not reproduced"
+    assert PAPER("x").holds([True, True]).status == "reproduced"
+    assert PAPER("x").holds([True, False]).status == "not reproduced"
+    assert PAPER("x").untestable("too large").status == "not testable here"
+    assert PAPER("x").near(1, [float("nan")], tolerance=9).status == "not reproduced"
+    assert PAPER("x").near(1, [], tolerance=9).status == "not reproduced"
 
 
 def test_a_claim_is_read_back_and_judged_again() -> None:
-    claim = near("x", "closed form", 1, [1.5, 1], tolerance=0.1)
+    claim = FORMULA("x").near(1, [1.5, 1], tolerance=0.1)
     document = claim.document()
     assert Claim.of(document) == claim
     assert Claim.of(document | {"status": "reproduced"}).status == "not reproduced"

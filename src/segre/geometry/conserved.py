@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from segre.fields.interface import Array, Field
+from segre.json_data import stated
 from segre.network import LayerWeights
 from segre.polynomial.spec import Polynomial
 from segre.spec import Network
@@ -93,14 +94,7 @@ class Conserved:
 
     def document(self) -> dict[str, Any]:
         """The quantity as plain data, for JSON."""
-        return {
-            "kind": self.kind,
-            "where": self.where,
-            "layer": self.layer,
-            "head": self.head,
-            "formula": self.formula,
-            "count": self.count,
-        }
+        return stated(self, "kind where layer head formula count")
 
 
 def _rows(field: Field[Array], W: Array) -> Array:

@@ -19,6 +19,7 @@ from segre.fields.interface import Array
 from segre.fields.real import Real
 from segre.geometry.conserved import Conserved, conserved_quantities
 from segre.geometry.memory import inputs_at_once
+from segre.json_data import stated
 from segre.network import forward, jacobian
 from segre.spec import Network
 from segre.weights import Weights, common_kind
@@ -196,13 +197,7 @@ class Drift:
 
     def document(self) -> dict[str, Any]:
         """The drift as plain data, for JSON."""
-        return {
-            "worst": self.worst,
-            "moved": self.moved,
-            "loss_before": self.loss_before,
-            "loss_after": self.loss_after,
-            "changes": [change.document() for change in self.changes],
-        }
+        return stated(self, "worst moved loss_before loss_after changes")
 
 
 def drift(trajectory: Trajectory, quantities: Sequence[Conserved] | None = None) -> Drift:

@@ -18,13 +18,14 @@ from segre.fields.rank import Echelon
 from segre.finding import Symmetry
 from segre.geometry.conserved import Conserved, conserved_quantities
 from segre.geometry.point import Point, at_usable_point
+from segre.json_data import stated
 from segre.models import Source, architecture
 from segre.polynomial.spec import Polynomial
 from segre.spec import Network
 from segre.symmetry.all import Generators, generators
 from segre.values import quote
 
-# Why a piece conserves nothing that is known: its vector fields are not of the form X w or b.
+# Why a family conserves nothing that is known: its vector fields are not of the form X w or b.
 _REASONS = {
     "unread": "not linear in the weights: the unread directions depend on later weights",
     "unreached": "not linear in the weights: the reached directions depend on earlier weights",
@@ -38,7 +39,7 @@ _REASONS = {
 
 @dataclass(frozen=True)
 class Law:
-    """A piece of the symmetries: the group that acts, and what it makes gradient flow conserve.
+    """A symmetry family: the acting group, and the quantity that gradient flow conserves.
 
     Exactly one of `conserved` and `reason` is None.
     """
@@ -64,17 +65,7 @@ class Law:
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        return {
-            "kind": self.kind,
-            "name": self.name,
-            "where": self.where,
-            "layer": self.layer,
-            "head": self.head,
-            "acts": self.acts,
-            "formula": self.formula,
-            "count": self.count,
-            "reason": self.reason,
-        }
+        return stated(self, "kind name where layer head acts formula count reason")
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from segre.fields.linear import TOLERANCE
 from segre.geometry.strata import KindOfPoint
+from segre.json_data import stated
 from segre.polynomial.spec import Polynomial
 
 Reason = Literal["zero function", "several filters", "rank drop"]
@@ -29,16 +30,8 @@ class PolynomialPoint(KindOfPoint):
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        return {
-            "spec": str(self.spec),
-            "kind": self.kind,
-            "singular": self.singular,
-            "reasons": list(self.reasons),
-            "dimension": self.dimension,
-            "tangent": self.tangent,
-            "exact": self.exact,
-            "status": self.status,
-        }
+        names = "spec kind singular reasons dimension tangent exact status"
+        return stated(self, names, spec=str(self.spec))
 
 
 @dataclass(frozen=True)
@@ -62,12 +55,7 @@ class FilterPoint(PolynomialPoint):
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        return {
-            **PolynomialPoint.document(self),
-            "filters": self.filters,
-            "branches": [[list(taps) for taps in filters] for filters in self.branches],
-            "tangent_span": self.tangent_span,
-        }
+        return super().document() | stated(self, "filters branches tangent_span")
 
 
 @dataclass(frozen=True)
@@ -90,10 +78,4 @@ class QuadraticPoint(PolynomialPoint):
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        return {
-            **PolynomialPoint.document(self),
-            "rank": self.rank,
-            "signature": list(self.signature),
-            "outputs": list(self.outputs),
-            "boundary": self.boundary,
-        }
+        return super().document() | stated(self, "rank signature outputs boundary")

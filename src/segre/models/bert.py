@@ -15,13 +15,12 @@ from segre.models.family import (
     fourfold,
     linear,
     norm,
+    parts,
     table,
     written_sizes,
 )
 from segre.transformer.spec import Transformer
 
-# The bias of the vocabulary; and the one that an untied model uses instead of it.
-BIAS, UNTIED_BIAS = "cls.predictions.bias", "cls.predictions.decoder.bias"
 DEFAULTS: Values = {
     "vocab_size": 30522,
     "hidden_size": 768,
@@ -35,14 +34,22 @@ DEFAULTS: Values = {
     "tie_word_embeddings": True,
 }
 CHOICES = {"norm": "layer", "place": "post", "mlp": "gelu", "bias": "all", "pos": "learned"}
-WITH_TOKENS = {"types": 2, "embnorm": True}
-WITH_WORDS = {"tied": True, "transform": True, "outbias": True}
 ONLY: dict[str, tuple[Any, ...]] = {
     "is_causal": (False,),
     "is_decoder": (False,),
     "position_embedding_type": ("absolute",),
 }
 OLD_NAMES = (("LayerNorm.weight", "LayerNorm.gamma"), ("LayerNorm.bias", "LayerNorm.beta"))
+LAYER: Names = {
+    **linear("attention.self.query", "Q"),
+    **linear("attention.self.key", "K"),
+    **linear("attention.self.value", "V"),
+    **linear("attention.output.dense", "O"),
+    **norm("attention.output.LayerNorm", "post1"),
+    **linear("intermediate.dense", "up"),
+    **linear("output.dense", "down"),
+    **norm("output.LayerNorm", "post2"),
+}
 
 
 def read(config: Config) -> Values:
@@ -83,77 +90,71 @@ def embeddings(prefix: str) -> Names:
     }
 
 
-def _tensors(spec: Transformer, part: str, _config: Config) -> Names:
-    if part == "embed":
-        return embeddings("bert.")
-    if part == "head":
-        return {
-            **linear("bert.pooler.dense", "pool"),
-            **linear("cls.predictions.transform.dense", "T"),
-            **norm("cls.predictions.transform.LayerNorm", "normT"),
-            "cls.predictions.decoder.weight": Stored(("W_U",)),
-            BIAS if spec.tied else UNTIED_BIAS: Stored(("b_U",)),
-            **linear("cls.seq_relationship", "rel"),
-        }
-    return layer(f"bert.encoder.layer.{int(part) - 1}")
+def sizes(layers: int, width: int, heads: int, **rest: Any) -> Values:
+    """What configs of public encoders say beside the defaults of their family."""
+    out = {"num_hidden_layers": layers, "hidden_size": width, "intermediate_size": 4 * width}
+    return {**out, "num_attention_heads": heads, **rest}
 
 
-def layer(at: str) -> Names:
-    """The tensors of a layer."""
+def family(model_type: str, name: str, *, heads: tuple[str, ...], **own: Any) -> Family:
+    """A family with the constants of BERT, where nothing else is said.
+
+    `heads` are endings of its classes; `own` are fields of a `Family`.
+    """
+    usual: dict[str, Any] = {
+        "base_class": f"{name}Model",
+        "defaults": DEFAULTS,
+        "read": read,
+        "write": write,
+        "prefix": f"{model_type}.",
+        "choices": CHOICES,
+        "with_tokens": {"types": 2, "embnorm": True},
+        "with_words": {"tied": True, "transform": True, "outbias": True},
+        "rest": fourfold,
+        "only": ONLY,
+        "old_names": OLD_NAMES,
+        "buffers": (".position_ids",),
+    }
+    classes = tuple(f"{name}{head}" for head in heads)
+    return Family(model_type=model_type, head_classes=classes, **{**usual, **own})
+
+
+def two_biases(at: str, embed: Names, head: Names, start: str, layer: Names) -> Values:
+    """Fields of a family whose tables have a bias; untied models have it and use another."""
+    bias, untied = f"{at}.bias", f"{at}.decoder.bias"
+    unembedding = {f"{at}.decoder.weight": Stored(("W_U",))}
+
+    def tensors(spec: Transformer, part: str, config: Config) -> Names:
+        own = {bias if spec.tied else untied: Stored(("b_U",))}
+        return parts(embed, {**head, **unembedding, **own}, start, layer)(spec, part, config)
+
     return {
-        **linear(f"{at}.attention.self.query", "Q"),
-        **linear(f"{at}.attention.self.key", "K"),
-        **linear(f"{at}.attention.self.value", "V"),
-        **linear(f"{at}.attention.output.dense", "O"),
-        **norm(f"{at}.attention.output.LayerNorm", "post1"),
-        **linear(f"{at}.intermediate.dense", "up"),
-        **linear(f"{at}.output.dense", "down"),
-        **norm(f"{at}.output.LayerNorm", "post2"),
+        "tensors": tensors,
+        "old_names": (*OLD_NAMES, (bias, untied), (untied, bias)),
+        "copies": {f"{at}.decoder.weight": "tokens", untied: "b_U"},
+        "buffers": (".position_ids", bias),
+        "pooler": True,
     }
 
 
-def preset(layers: int, width: int, heads: int, head: str = "BertForMaskedLM") -> Values:
-    """What public configs say."""
-    return {
-        "model_type": "bert",
-        "architectures": [head],
-        "hidden_act": "gelu",
-        "hidden_size": width,
-        "intermediate_size": 4 * width,
-        "layer_norm_eps": 1e-12,
-        "max_position_embeddings": 512,
-        "num_attention_heads": heads,
-        "num_hidden_layers": layers,
-        "type_vocab_size": 2,
-        "vocab_size": 30522,
-    }
-
-
-FAMILY = Family(
-    model_type="bert",
-    base_class="BertModel",
-    head_classes=("BertForMaskedLM", "BertLMHeadModel"),
+_HEAD = {
+    **linear("bert.pooler.dense", "pool"),
+    **linear("cls.predictions.transform.dense", "T"),
+    **norm("cls.predictions.transform.LayerNorm", "normT"),
+    **linear("cls.seq_relationship", "rel"),
+}
+FAMILY = family(
+    "bert",
+    "Bert",
+    heads=("ForMaskedLM", "LMHeadModel"),
     label_classes=encoder_labels("Bert"),
     related_class="BertForPreTraining",
     related=2,
-    defaults=DEFAULTS,
-    read=read,
-    write=write,
-    prefix="bert.",
-    tensors=_tensors,
-    choices=CHOICES,
-    with_tokens=WITH_TOKENS,
-    with_words=WITH_WORDS,
-    rest=fourfold,
-    presets={
-        "bert-base-uncased": preset(12, 768, 12),
-        "bert-large-uncased": preset(24, 1024, 16),
-        "minilm-l6-v2": preset(6, 384, 12, "BertModel"),
+    **two_biases("cls.predictions", embeddings("bert."), _HEAD, "bert.encoder.layer.{}.", LAYER),
+    models={
+        "bert-base-uncased": {},
+        "bert-large-uncased": sizes(24, 1024, 16),
+        "minilm-l6-v2": sizes(6, 384, 12, architectures=["BertModel"]),
     },
-    only=ONLY,
-    pooler=True,
-    old_names=(*OLD_NAMES, (BIAS, UNTIED_BIAS), (UNTIED_BIAS, BIAS)),
-    copies={"cls.predictions.decoder.weight": "tokens", UNTIED_BIAS: "b_U"},
-    buffers=(".position_ids", BIAS),  # untied models have the bias, and do not use it
     unused=("pooler.", "cls.seq_relationship."),
 )

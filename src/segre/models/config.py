@@ -69,11 +69,18 @@ class Config:
         return whole(*self.get(*names), largest, smallest)
 
     def number(self, key: str) -> Fraction:
-        """A number that is not negative, exactly."""
+        """A nonnegative number, exactly."""
         _, value = self.get(key)
         if isinstance(value, str):
             raise SpecError(f"{key}: {quote(value)} is a string; allowed: numbers from 0")
         return fraction(key, value)
+
+    def positive(self, key: str) -> Fraction:
+        """A number above 0, exactly."""
+        found = self.number(key)
+        if not found:
+            raise SpecError(f"{key}: 0 is not allowed; allowed: numbers above 0")
+        return found
 
     def cap(self, key: str) -> Fraction:
         """A soft cap; 0 in a spec and null in a config mean none."""
@@ -93,7 +100,7 @@ class Config:
         return names[choice(*self.get(key), tuple(names))]
 
     def even(self, key: str, value: int | None = None) -> int:
-        """A width that is rotated in planes, and so is even."""
+        """A width with rotary positions, which must be even."""
         value = self.count(key) if value is None else value
         if value % 2:
             raise SpecError(f"{key}: {value} is odd; allowed: even numbers, for rotary positions")
@@ -133,7 +140,7 @@ class Config:
         }
 
     def ending(self) -> Values:
-        """The output of the model, as its class has it."""
+        """The keys of a spec for the output of the config's class."""
         family, name = self.family, self.class_name()
         tied = self.flag("tie_word_embeddings") if "vocab_size" in family.defaults else False
         for found in family.label_classes:
@@ -173,11 +180,8 @@ class Config:
     def class_name(self) -> str:
         """The class that the config names; by default the first with a head."""
         family = self.family
-        labelled = tuple(found.name for found in family.label_classes)
-        related = (family.related_class,) if family.related_class else ()
         key, value = self.get("architectures")
         if value is None or value == []:
-            return (*family.head_classes, *labelled, family.base_class)[0]
+            return family.usual_class
         name = value[0] if isinstance(value, list) and len(value) == 1 else value
-        every = (family.base_class, *family.head_classes, *related, *labelled)
-        return str(choice(key, name, every))
+        return str(choice(key, name, family.classes))

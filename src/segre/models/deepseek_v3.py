@@ -9,7 +9,7 @@ from segre.errors import SpecError
 from segre.models import experts, llama
 from segre.models.activations import GATES, activation
 from segre.models.config import Config
-from segre.models.family import Family, Names, Stored, Values, decoder_labels, linear, norm
+from segre.models.family import Names, Stored, Values, linear, norm
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import routed
 
@@ -93,44 +93,35 @@ def _rest(given: Mapping[str, Any]) -> Values:
 
 
 def _tensors(spec: Transformer, part: str, config: Config) -> Names:
-    if part in ("embed", "head"):
-        return llama.ends(part)
-    at = f"model.layers.{int(part) - 1}"
-    own = f"{at}.self_attn"
-    sparse = routed(spec, int(part))
-    queries = f"{own}.q_b_proj.weight" if spec.qrank else f"{own}.q_proj.weight"
-    return {
-        **norm(f"{at}.input_layernorm", "norm1"),
-        f"{own}.q_a_proj.weight": Stored(("A_Q",)),
-        **norm(f"{own}.q_a_layernorm", "normq"),
+    queries = "self_attn.q_b_proj.weight" if spec.qrank else "self_attn.q_proj.weight"
+    sparse = part not in ("embed", "head") and routed(spec, int(part))
+    attention = {
+        "self_attn.q_a_proj.weight": Stored(("A_Q",)),
+        **norm("self_attn.q_a_layernorm", "normq"),
         queries: Stored(("W_Q", "R_Q"), by_head=True),
-        f"{own}.kv_a_proj_with_mqa.weight": Stored(("A_K", "R_K")),
-        **norm(f"{own}.kv_a_layernorm", "normk"),
-        **linear(f"{own}.kv_b_proj", "K", "V", by_head=True),
-        **linear(f"{own}.o_proj", "O"),
-        **norm(f"{at}.post_attention_layernorm", "norm2"),
-        **(_experts(spec, f"{at}.mlp", config) if sparse else llama.gated(f"{at}.mlp")),
+        "self_attn.kv_a_proj_with_mqa.weight": Stored(("A_K", "R_K")),
+        **norm("self_attn.kv_a_layernorm", "normk"),
+        **linear("self_attn.kv_b_proj", "K", "V", by_head=True),
+        **linear("self_attn.o_proj", "O"),
     }
+    mlp = _experts(spec, config) if sparse else llama.GATED
+    return llama.layout(llama.normed(attention, mlp))(spec, part, config)
 
 
-def _experts(spec: Transformer, at: str, config: Config) -> Names:
+def _experts(spec: Transformer, config: Config) -> Names:
     """One tensor for each expert, and the shared experts."""
-    times = _times(config)
     bias = Stored(("b_R",), shape=(spec.experts, 1, 1))
-    out = {f"{at}.gate.weight": Stored(("W_R",)), f"{at}.gate.e_score_correction_bias": bias}
+    out = {"mlp.gate.weight": Stored(("W_R",)), "mlp.gate.e_score_correction_bias": bias}
     files = ("gate_proj", "up_proj", "down_proj")
-    out |= experts.one_by_one(spec, f"{at}.experts", files, times)
+    out |= experts.one_by_one(spec, "mlp.experts", files, _times(config))
     for name in experts.MAPS:
-        out[f"{at}.shared_experts.{name}_proj.weight"] = Stored((f"S_{name}",))
+        out[f"mlp.shared_experts.{name}_proj.weight"] = Stored((f"S_{name}",))
     return out
 
 
 def _times(config: Config) -> float:
     """Outputs of experts are scaled; in a spec their last map includes the factor."""
-    times = float(config.number("routed_scaling_factor"))
-    if not times:
-        raise SpecError("routed_scaling_factor: 0 is not allowed; allowed: numbers above 0")
-    return times
+    return float(config.positive("routed_scaling_factor"))
 
 
 def _stacked(spec: Transformer, part: str, config: Config) -> Names:
@@ -139,13 +130,11 @@ def _stacked(spec: Transformer, part: str, config: Config) -> Names:
     return experts.stacked(f"model.layers.{int(part) - 1}.mlp.experts", _times(config))
 
 
-FAMILY = Family(
-    model_type="deepseek_v3",
-    base_class="DeepseekV3Model",
-    head_classes=("DeepseekV3ForCausalLM",),
-    label_classes=decoder_labels("DeepseekV3")[:2],
+FAMILY = llama.family(
+    "deepseek_v3",
+    "DeepseekV3",
+    labels=2,
     defaults={
-        **llama.DEFAULTS,
         "vocab_size": 129280,
         "hidden_size": 7168,
         "intermediate_size": 18432,
@@ -171,28 +160,14 @@ FAMILY = Family(
     },
     read=_read,
     write=_write,
-    prefix="model.",
     tensors=_tensors,
     stacked=_stacked,
     choices={**llama.CHOICES, "layout": "interleaved"},
     rest=_rest,
-    presets={
-        "deepseek-v3": llama.preset(
-            *("deepseek_v3", "DeepseekV3ForCausalLM"),
-            *(61, 7168, 18432, 128, 128, 129280, 163840),
-            first_k_dense_replace=3,
-            kv_lora_rank=512,
-            moe_intermediate_size=2048,
-            moe_layer_freq=1,
-            n_group=8,
-            n_routed_experts=256,
-            n_shared_experts=1,
-            norm_topk_prob=True,
-            num_experts_per_tok=8,
-            q_lora_rank=1536,
-            qk_nope_head_dim=128,
-            qk_rope_head_dim=64,
-            rope_scaling={
+    models={
+        "deepseek-v3": {
+            "max_position_embeddings": 163840,
+            "rope_scaling": {
                 "beta_fast": 32,
                 "beta_slow": 1,
                 "factor": 40,
@@ -201,13 +176,7 @@ FAMILY = Family(
                 "original_max_position_embeddings": 4096,
                 "type": "yarn",
             },
-            rope_theta=10000,
-            routed_scaling_factor=2.5,
-            scoring_func="sigmoid",
-            topk_group=4,
-            topk_method="noaux_tc",
-            v_head_dim=128,
-        )
+        }
     },
     also=("num_local_experts", "qk_head_dim"),
     # The library norms latents with an epsilon of 1e-6, whatever rms_norm_eps is; a spec has one.
@@ -218,7 +187,5 @@ FAMILY = Family(
         "scoring_func": ("sigmoid",),
         "topk_method": ("noaux_tc",),
     },
-    copies=llama.COPIES,
-    buffers=llama.BUFFERS,
     unused=("layers.{layers}.",),  # of the module that predicts the second next token
 )

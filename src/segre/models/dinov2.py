@@ -11,7 +11,7 @@ from math import isqrt
 from segre.errors import SpecError
 from segre.models import llama, vit
 from segre.models.config import Config
-from segre.models.family import Family, Names, Stored, Values, fourfold, linear, norm
+from segre.models.family import Family, Names, Stored, Values, fourfold, linear, norm, parts
 from segre.transformer.spec import Transformer
 
 
@@ -52,27 +52,18 @@ def _write(spec: Transformer) -> Values:
 
 
 def _tensors(spec: Transformer, part: str, config: Config) -> Names:
-    if part == "embed":
-        mask = Stored(("mask",), lies=(1, spec.d))
-        return {
-            **vit.embeddings(spec, config, "dinov2."),
-            "dinov2.embeddings.mask_token": mask,
-        }
-    if part == "head":
-        return norm("dinov2.layernorm", "norm")
-    at = f"dinov2.encoder.layer.{int(part) - 1}"
-    return {
-        **norm(f"{at}.norm1", "norm1"),
-        **vit.attention(f"{at}.attention"),
-        f"{at}.layer_scale1.lambda1": Stored(("scale1",), lies=(spec.d,)),
-        **norm(f"{at}.norm2", "norm2"),
-        **(llama.gated(f"{at}.mlp") if spec.gated else _plain(f"{at}.mlp")),
-        f"{at}.layer_scale2.lambda1": Stored(("scale2",), lies=(spec.d,)),
+    mask = {"dinov2.embeddings.mask_token": Stored(("mask",), lies=(1, spec.d))}
+    embed = {**vit.embeddings(spec, config, "dinov2."), **mask}
+    head = norm("dinov2.layernorm", "norm")
+    layer = {
+        **norm("norm1", "norm1"),
+        **vit.ATTENTION,
+        "layer_scale1.lambda1": Stored(("scale1",), lies=(spec.d,)),
+        **norm("norm2", "norm2"),
+        **(llama.GATED if spec.gated else {**linear("mlp.fc1", "up"), **linear("mlp.fc2", "down")}),
+        "layer_scale2.lambda1": Stored(("scale2",), lies=(spec.d,)),
     }
-
-
-def _plain(at: str) -> Names:
-    return {**linear(f"{at}.fc1", "up"), **linear(f"{at}.fc2", "down")}
+    return parts(embed, head, "dinov2.encoder.layer.{}.", layer)(spec, part, config)
 
 
 def _fused(spec: Transformer, part: str, _config: Config) -> Names:
@@ -81,11 +72,6 @@ def _fused(spec: Transformer, part: str, _config: Config) -> Names:
         return {}
     at = f"dinov2.encoder.layer.{int(part) - 1}.mlp"
     return {**linear(f"{at}.weights_in", "gate", "up"), **linear(f"{at}.weights_out", "down")}
-
-
-def _preset(layers: int, width: int, heads: int) -> Values:
-    own: Values = {"layer_norm_eps": 1e-6, "mlp_ratio": 4, "use_swiglu_ffn": False}
-    return vit.preset("dinov2", "Dinov2Model", 14, 518, layers, width, heads, **own)
 
 
 FAMILY = Family(
@@ -112,10 +98,10 @@ FAMILY = Family(
     stacked=_fused,
     choices={**vit.CHOICES, "layerscale": True, "masked": True},
     rest=fourfold,
-    presets={
-        "dinov2-small": _preset(12, 384, 6),
-        "dinov2-base": _preset(12, 768, 12),
-        "dinov2-large": _preset(24, 1024, 16),
+    models={
+        "dinov2-small": vit.sizes(14, 518, 12, 384, 6),
+        "dinov2-base": vit.sizes(14, 518, 12, 768, 12),
+        "dinov2-large": vit.sizes(14, 518, 24, 1024, 16),
     },
     also=(
         *("layerscale_value", "drop_path_rate", "apply_layernorm", "reshape_hidden_states"),

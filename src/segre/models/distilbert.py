@@ -7,17 +7,7 @@ from fractions import Fraction
 from segre.models import bert
 from segre.models.activations import UNITS, activation
 from segre.models.config import Config
-from segre.models.family import (
-    Family,
-    Labelled,
-    Names,
-    Stored,
-    Values,
-    answers,
-    fourfold,
-    linear,
-    norm,
-)
+from segre.models.family import Labelled, Values, answers, linear, norm, parts
 from segre.transformer.spec import Transformer
 
 EPS = Fraction(1, 10**12)  # of all norms, whatever a config says
@@ -49,47 +39,25 @@ def _write(spec: Transformer) -> Values:
     }
 
 
-def _tensors(_spec: Transformer, part: str, _config: Config) -> Names:
-    if part == "embed":
-        return bert.embeddings("distilbert.")
-    if part == "head":
-        return {
-            **linear("vocab_transform", "T"),
-            **norm("vocab_layer_norm", "normT"),
-            "vocab_projector.weight": Stored(("W_U",)),
-            "vocab_projector.bias": Stored(("b_U",)),
-        }
-    at = f"distilbert.transformer.layer.{int(part) - 1}"
-    return {
-        **linear(f"{at}.attention.q_lin", "Q"),
-        **linear(f"{at}.attention.k_lin", "K"),
-        **linear(f"{at}.attention.v_lin", "V"),
-        **linear(f"{at}.attention.out_lin", "O"),
-        **norm(f"{at}.sa_layer_norm", "post1"),
-        **linear(f"{at}.ffn.lin1", "up"),
-        **linear(f"{at}.ffn.lin2", "down"),
-        **norm(f"{at}.output_layer_norm", "post2"),
-    }
-
-
-def _preset(vocab: int) -> Values:
-    return {
-        "model_type": "distilbert",
-        "architectures": ["DistilBertForMaskedLM"],
-        "activation": "gelu",
-        "dim": 768,
-        "hidden_dim": 3072,
-        "max_position_embeddings": 512,
-        "n_heads": 12,
-        "n_layers": 6,
-        "vocab_size": vocab,
-    }
-
-
-FAMILY = Family(
-    model_type="distilbert",
-    base_class="DistilBertModel",
-    head_classes=("DistilBertForMaskedLM",),
+_HEAD = {
+    **linear("vocab_transform", "T"),
+    **norm("vocab_layer_norm", "normT"),
+    **linear("vocab_projector", "U"),
+}
+_LAYER = {
+    **linear("attention.q_lin", "Q"),
+    **linear("attention.k_lin", "K"),
+    **linear("attention.v_lin", "V"),
+    **linear("attention.out_lin", "O"),
+    **norm("sa_layer_norm", "post1"),
+    **linear("ffn.lin1", "up"),
+    **linear("ffn.lin2", "down"),
+    **norm("output_layer_norm", "post2"),
+}
+FAMILY = bert.family(
+    "distilbert",
+    "DistilBert",
+    heads=("ForMaskedLM",),
     label_classes=(
         Labelled("DistilBertForTokenClassification", "classifier", "all"),
         answers("DistilBert"),
@@ -107,19 +75,14 @@ FAMILY = Family(
     also=(*LAYERS, *HEADS, "hidden_size"),
     read=_read,
     write=_write,
-    prefix="distilbert.",
-    tensors=_tensors,
-    choices=bert.CHOICES,
+    tensors=parts(
+        *(bert.embeddings("distilbert."), _HEAD, "distilbert.transformer.layer.{}.", _LAYER)
+    ),
     with_tokens={"embnorm": True},
-    with_words=bert.WITH_WORDS,
-    rest=fourfold,
-    presets={
-        "distilbert-base-uncased": _preset(30522),
-        "distilbert-base-cased": _preset(28996),
-        "distilbert-base-multilingual-cased": _preset(119547),
+    models={
+        "distilbert-base-uncased": {},
+        "distilbert-base-cased": {"vocab_size": 28996},
+        "distilbert-base-multilingual-cased": {"vocab_size": 119547},
     },
-    only=bert.ONLY,
-    old_names=bert.OLD_NAMES,
     copies={"vocab_projector.weight": "tokens"},
-    buffers=(".position_ids",),
 )

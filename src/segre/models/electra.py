@@ -3,20 +3,9 @@
 from __future__ import annotations
 
 from segre.errors import SpecError
-from segre.models import bert
+from segre.models import albert, bert
 from segre.models.config import Config
-from segre.models.family import (
-    Family,
-    Labelled,
-    Names,
-    Stored,
-    Values,
-    answers,
-    fourfold,
-    linear,
-    norm,
-)
-from segre.transformer.spec import Transformer
+from segre.models.family import Labelled, Stored, Values, answers, linear, norm, parts
 
 
 def _read(config: Config) -> Values:
@@ -30,37 +19,18 @@ def _read(config: Config) -> Values:
     return {**out, "embed": width if width != out["d"] else 0}
 
 
-def _write(spec: Transformer) -> Values:
-    return {**bert.write(spec), "embedding_size": spec.embed or spec.d}
-
-
-def _tensors(_spec: Transformer, part: str, _config: Config) -> Names:
-    if part == "embed":
-        return {**bert.embeddings("electra."), **linear("electra.embeddings_project", "E")}
-    if part == "head":
-        return {
-            **linear("generator_predictions.dense", "T"),
-            **norm("generator_predictions.LayerNorm", "normT"),
-            "generator_lm_head.weight": Stored(("W_U",)),
-            "generator_lm_head.bias": Stored(("b_U",)),
-        }
-    return bert.layer(f"electra.encoder.layer.{int(part) - 1}")
-
-
-def _preset(layers: int, width: int, heads: int, embed: int, head: str) -> Values:
-    return {
-        **bert.preset(layers, width, heads, head),
-        "model_type": "electra",
-        "embedding_size": embed,
-    }
-
-
-_GENERATOR, _BARE = "ElectraForMaskedLM", "ElectraModel"
-
-FAMILY = Family(
-    model_type="electra",
-    base_class=_BARE,
-    head_classes=(_GENERATOR, "ElectraForCausalLM"),
+_EMBED = {**bert.embeddings("electra."), **linear("electra.embeddings_project", "E")}
+_HEAD = {
+    **linear("generator_predictions.dense", "T"),
+    **norm("generator_predictions.LayerNorm", "normT"),
+    "generator_lm_head.weight": Stored(("W_U",)),
+    "generator_lm_head.bias": Stored(("b_U",)),
+}
+_DISCRIMINATOR: Values = {"architectures": ["ElectraModel"]}
+FAMILY = bert.family(
+    "electra",
+    "Electra",
+    heads=("ForMaskedLM", "ForCausalLM"),
     label_classes=(
         Labelled("ElectraForTokenClassification", "classifier", "all"),
         answers("Electra"),
@@ -90,24 +60,20 @@ FAMILY = Family(
         "intermediate_size": 1024,
     },
     read=_read,
-    write=_write,
-    prefix="electra.",
-    tensors=_tensors,
-    choices=bert.CHOICES,
-    with_tokens=bert.WITH_TOKENS,
-    with_words=bert.WITH_WORDS,
-    rest=fourfold,
-    presets={
-        "electra-small-generator": _preset(12, 256, 4, 128, _GENERATOR),
-        "electra-base-generator": _preset(12, 256, 4, 768, _GENERATOR),
-        "electra-large-generator": _preset(24, 256, 4, 1024, _GENERATOR),
-        "electra-small-discriminator": _preset(12, 256, 4, 128, _BARE),
-        "electra-base-discriminator": _preset(12, 768, 12, 768, _BARE),
-        "electra-large-discriminator": _preset(24, 1024, 16, 1024, _BARE),
+    write=albert.write,
+    tensors=parts(_EMBED, _HEAD, "electra.encoder.layer.{}.", bert.LAYER),
+    models={
+        "electra-small-generator": {},
+        "electra-base-generator": {"embedding_size": 768},
+        "electra-large-generator": bert.sizes(24, 256, 4, embedding_size=1024),
+        "electra-small-discriminator": _DISCRIMINATOR,
+        "electra-base-discriminator": bert.sizes(
+            *(12, 768, 12), **_DISCRIMINATOR, embedding_size=768
+        ),
+        "electra-large-discriminator": bert.sizes(
+            *(24, 1024, 16), **_DISCRIMINATOR, embedding_size=1024
+        ),
     },
-    only=bert.ONLY,
-    old_names=bert.OLD_NAMES,
     copies={"generator_lm_head.weight": "tokens"},
-    buffers=(".position_ids",),
     unused=("discriminator_predictions.", "generator_predictions.", "generator_lm_head."),
 )

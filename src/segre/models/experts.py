@@ -16,7 +16,7 @@ MAPS = ("gate", "up", "down")
 
 
 def rest(given: Mapping[str, Any], experts: int, active: int) -> Values:
-    """Defaults of inline specs: the number of experts, each as wide as the MLP would be."""
+    """Defaults of inline specs: the number of experts, each with the width of the MLP."""
     count = given.get("experts", experts)
     if given.get("mlp") == "none" or not isinstance(count, int) or not count:
         return {}

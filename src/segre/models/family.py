@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from segre.errors import SpecError
@@ -41,10 +42,10 @@ class Stored:
     shape: tuple[int, ...] = ()  # of a constant that is no weight of the spec
 
 
-# What classes may have instead of the prefix of their family: nothing (the class without a head),
-# that of question answering, those of language models within models of images and text.
+# Prefixes that replace that of the family: none (the class without a head), those of question
+# answering, and those of language models within models of images and text.
 BEFORE = ("", "transformer.", "language_model.", "language_model.model.", "model.language_model.")
-# What such models have beside the language model, in files.
+# Tensors that such files have beside those of the language model.
 BESIDE = tuple(
     f"{at}{name}"
     for at in ("", "model.")
@@ -52,6 +53,7 @@ BESIDE = tuple(
 )
 
 Names = dict[str, Stored]  # by name of the tensor in the files
+Layout = Callable[[Transformer, str, "Config"], Names]  # of a part: embed, head, or a layer
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ class Labelled:
 
 
 def answers(name: str, at: str = "qa_outputs", *, transform: bool = False) -> Labelled:
-    """Two logits of every token: that an answer begins there, and that it ends there."""
+    """Two logits per token: an answer starts there, and it ends there."""
     return Labelled(f"{name}ForQuestionAnswering", at, "all", transform=transform, count=2)
 
 
@@ -109,6 +111,18 @@ def not_stacked(_spec: Transformer, _part: str, _config: Config) -> Names:
     return {}
 
 
+def parts(embed: Names, head: Names, at: str, layer: Names) -> Layout:
+    """Where tensors lie if no choice changes it; `at` begins the names of a layer, from 0: {}."""
+
+    def tensors(_spec: Transformer, part: str, _config: Config) -> Names:
+        if part in ("embed", "head"):
+            return embed if part == "embed" else head
+        start = at.format(int(part) - 1)
+        return {f"{start}{file}": how for file, how in layer.items()}
+
+    return tensors
+
+
 def run_all(_config: Config) -> None:
     """Refuse nothing."""
 
@@ -133,9 +147,8 @@ class Family:
     runs: Callable[[Config], None] = run_all  # refuses what specs leave aside and files do not mend
     # --- files ---
     prefix: str  # of the tensors of the class without a head, in files of the others
-    tensors: Callable[[Transformer, str, Config], Names]  # of a part; names no spec has do no harm
-    # other names, of tensors that some files have instead of those that hold the same
-    stacked: Callable[[Transformer, str, Config], Names] = not_stacked
+    tensors: Layout  # names that no spec has do no harm
+    stacked: Layout = not_stacked  # other names, of tensors that some files have instead
     copies: Mapping[str, str] = field(default_factory=dict)  # tied: file's name -> spec's name
     old_names: tuple[tuple[str, str], ...] = ()  # endings, and what older files have instead
     buffers: tuple[str, ...] = ()  # endings of constants that some versions stored
@@ -145,7 +158,26 @@ class Family:
     with_tokens: Values = field(default_factory=dict)  # further ones, with a vocabulary
     with_words: Values = field(default_factory=dict)  # and with a distribution over it
     rest: Callable[[Mapping[str, Any]], Values] = no_rest  # further ones, by what is given
-    presets: Mapping[str, Values] = field(default_factory=dict)  # the models people run
+    models: Mapping[str, Values] = field(default_factory=dict)  # public: what is not a default
+
+    @cached_property
+    def presets(self) -> dict[str, Values]:
+        """The configs of public models: the library's defaults, and what they say beside them."""
+        usual = {key: value for key, value in self.defaults.items() if value is not None}
+        usual |= {"model_type": self.model_type, "architectures": [self.usual_class]}
+        return {name: {**usual, **own} for name, own in self.models.items()}
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Its classes, first the one without a head."""
+        related = (self.related_class,) if self.related_class else ()
+        labelled = (found.name for found in self.label_classes)
+        return (self.base_class, *self.head_classes, *related, *labelled)
+
+    @property
+    def usual_class(self) -> str:
+        """The class of a config that names none: the first with a head, if there is one."""
+        return self.classes[:2][-1]
 
     @property
     def name(self) -> str:
@@ -154,7 +186,7 @@ class Family:
 
     @property
     def rotary(self) -> bool:
-        """Whether positions are rotations."""
+        """Whether positions are rotary."""
         return bool(self.choices["pos"] == "rope")
 
     def inline(self, given: Mapping[str, Any]) -> Values:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from segre.models import llama
 from segre.models.activations import GATES
 from segre.models.config import Config
-from segre.models.family import Family, Names, Values, decoder_labels
-from segre.models.windows import listed
+from segre.models.family import Values
 from segre.transformer.spec import Transformer
 
 # Old configs say gelu and mean its approximation: the library reads them so.
@@ -15,35 +14,18 @@ _GATES = {name: kind for name, kind in GATES.items() if name != "gelu"} | {"gelu
 
 def _read(config: Config) -> Values:
     config.count("num_key_value_heads")  # here null is not allowed
-    out = llama.decoder(config, gates=_GATES)
-    listed(config, out["layers"])  # the library passes the list over
-    return {**out, **llama.attention_biases(config)}
+    return llama.windowless(config, gates=_GATES)
 
 
 def _write(spec: Transformer) -> Values:
     return {**llama.write_decoder(spec, gates=_GATES), "attention_bias": spec.output_bias}
 
 
-def _tensors(spec: Transformer, part: str, config: Config) -> Names:
-    return llama.tensors(spec, part, config, plus=1.0)
-
-
-def _preset(*sizes: int) -> Values:
-    rest: Values = {
-        "head_dim": 256,
-        "hidden_act": "gelu_pytorch_tanh",
-        "tie_word_embeddings": True,
-    }
-    return llama.preset("gemma", "GemmaForCausalLM", *sizes, **rest)
-
-
-FAMILY = Family(
-    model_type="gemma",
-    base_class="GemmaModel",
-    head_classes=("GemmaForCausalLM",),
-    label_classes=decoder_labels("Gemma")[:2],
+FAMILY = llama.family(
+    "gemma",
+    "Gemma",
+    labels=2,
     defaults={
-        **llama.DEFAULTS,
         "vocab_size": 256000,
         "hidden_size": 3072,
         "intermediate_size": 24576,
@@ -59,16 +41,13 @@ FAMILY = Family(
     also=("hidden_activation",),  # older versions read it
     read=_read,
     write=_write,
-    prefix="model.",
-    tensors=_tensors,
+    tensors=llama.layout(llama.normed(llama.attention(), plus=1.0), plus=1.0),
     choices={**llama.CHOICES, "mlp": "geglu-tanh"},
     with_tokens={"embscale": True},
     with_words={"tied": True},
-    presets={
-        "gemma-2b": _preset(18, 2048, 16384, 8, 1, 256000, 8192),
-        "gemma-7b": _preset(28, 3072, 24576, 16, 16, 256000, 8192),
+    models={
+        "gemma-2b": llama.sizes(18, 2048, 16384, 8, 1, 256000, 8192),
+        "gemma-7b": llama.sizes(28, 3072, 24576, 16, 16, 256000, 8192),
     },
     only={"use_bidirectional_attention": (False,)},
-    copies=llama.COPIES,
-    buffers=llama.BUFFERS,
 )

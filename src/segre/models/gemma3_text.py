@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from segre.models import gemma2, llama
 from segre.models.config import Config
-from segre.models.family import Family, Values, decoder_labels
+from segre.models.family import Values
 from segre.models.kinds import rotations, written_rotations
 from segre.models.windows import FULL, SLIDING, chosen, window, written
 from segre.transformer.spec import Transformer
@@ -16,12 +16,12 @@ THETAS = {FULL: ("rope_theta", 1_000_000), SLIDING: ("rope_local_base_freq", 10_
 
 
 def _read(config: Config) -> Values:
-    out = llama.decoder(config, gemma2.ACTIVATION, turns=_context)
+    out = llama.decoder(config, gemma2.ACTIVATION, rotations=_context)
     layers, every = out["layers"], config.count("sliding_window_pattern")
     out["window"] = chosen(config, layers, window(config), lambda i: (i + 1) % every > 0)
     out |= rotations(config, out["window"], out["t"], THETAS, rescaled=(FULL,))
     out |= gemma2.scales(config, gemma2.words(out))
-    return {**out, **llama.attention_biases(config), "cap": 0}  # the library passes a cap over
+    return {**out, "cap": 0}  # the library passes a cap over
 
 
 def _context(config: Config) -> Values:
@@ -35,27 +35,14 @@ def _write(spec: Transformer) -> Values:
     return {**out, "rope_parameters": rope, **gemma2.written_scales(spec), **bias}
 
 
-def _preset(*sizes: int, window: int) -> Values:
-    rest: Values = {
-        "head_dim": 256,
-        "hidden_activation": "gelu_pytorch_tanh",
-        "query_pre_attn_scalar": 256,
-        "rope_local_base_freq": 10000.0,
-        "rope_theta": 1000000.0,
-        "sliding_window": window,
-        "sliding_window_pattern": 6,
-        "tie_word_embeddings": True,
-    }
-    return llama.preset("gemma3_text", "Gemma3ForCausalLM", *sizes, **rest)
-
-
-FAMILY = Family(
-    model_type="gemma3_text",
-    base_class="Gemma3TextModel",
+_GEMMA_3: Values = {"sliding_window": 512, "rope_theta": 1000000.0}
+FAMILY = llama.family(
+    "gemma3_text",
+    "Gemma3Text",
     head_classes=("Gemma3ForCausalLM",),
-    label_classes=decoder_labels("Gemma3Text")[:1],
+    labels=1,
     defaults={
-        **gemma2.FAMILY.defaults,
+        **gemma2.DEFAULTS,
         "vocab_size": 262208,
         "max_position_embeddings": 131072,
         "final_logit_softcapping": None,
@@ -66,16 +53,13 @@ FAMILY = Family(
     also=("rope_local_base_freq",),
     read=_read,
     write=_write,
-    prefix="model.",
-    tensors=gemma2.tensors,
-    choices={**gemma2.FAMILY.choices, "cap": 0, "qknorm": True},
+    tensors=gemma2.TENSORS,
+    choices={**gemma2.CHOICES, "cap": 0, "qknorm": True},
     with_tokens={"embscale": True},
     with_words={"tied": True},
-    presets={
-        "gemma-3-270m": _preset(18, 640, 2048, 4, 1, 262144, 32768, window=512),
-        "gemma-3-1b": _preset(26, 1152, 6912, 4, 1, 262144, 32768, window=512),
+    models={
+        "gemma-3-270m": llama.sizes(18, 640, 2048, 4, 1, 262144, 32768, **_GEMMA_3),
+        "gemma-3-1b": llama.sizes(26, 1152, 6912, 4, 1, 262144, 32768, **_GEMMA_3),
     },
     only={"use_bidirectional_attention": (False,)},
-    copies=llama.COPIES,
-    buffers=llama.BUFFERS,
 )

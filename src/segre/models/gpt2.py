@@ -6,13 +6,13 @@ from segre.models.activations import UNITS, activation
 from segre.models.config import Config
 from segre.models.family import (
     Family,
-    Names,
     Stored,
     Values,
     decoder_labels,
     fourfold,
     linear,
     norm,
+    parts,
     table,
 )
 from segre.transformer.spec import Transformer
@@ -50,36 +50,17 @@ def _write(spec: Transformer) -> Values:
     }
 
 
-def _tensors(_spec: Transformer, part: str, _config: Config) -> Names:
-    if part == "embed":
-        return {**table("transformer.wte", "tokens"), **table("transformer.wpe", "positions")}
-    if part == "head":
-        return {**norm("transformer.ln_f", "norm"), "lm_head.weight": Stored(("W_U",))}
-    at = f"transformer.h.{int(part) - 1}"
-    return {
-        **norm(f"{at}.ln_1", "norm1"),
-        **linear(f"{at}.attn.c_attn", "Q", "K", "V", columns=True),
-        **linear(f"{at}.attn.c_proj", "O", columns=True),
-        **norm(f"{at}.ln_2", "norm2"),
-        **linear(f"{at}.mlp.c_fc", "up", columns=True),
-        **linear(f"{at}.mlp.c_proj", "down", columns=True),
-    }
-
-
-def _preset(layers: int, width: int, heads: int) -> Values:
-    return {
-        "model_type": "gpt2",
-        "architectures": ["GPT2LMHeadModel"],
-        "activation_function": "gelu_new",
-        "layer_norm_epsilon": 1e-5,
-        "n_embd": width,
-        "n_head": heads,
-        "n_layer": layers,
-        "n_positions": 1024,
-        "vocab_size": 50257,
-    }
-
-
+_HEAD = {**norm("transformer.ln_f", "norm"), "lm_head.weight": Stored(("W_U",))}
+_LAYER = {
+    **norm("ln_1", "norm1"),
+    **linear("attn.c_attn", "Q", "K", "V", columns=True),
+    **linear("attn.c_proj", "O", columns=True),
+    **norm("ln_2", "norm2"),
+    **linear("mlp.c_fc", "up", columns=True),
+    **linear("mlp.c_proj", "down", columns=True),
+}
+_EMBED = {**table("transformer.wte", "tokens"), **table("transformer.wpe", "positions")}
+_CHOICES = {"norm": "layer", "mlp": "gelu-tanh", "bias": "all", "pos": "learned", "causal": True}
 FAMILY = Family(
     model_type="gpt2",
     base_class="GPT2Model",
@@ -101,21 +82,15 @@ FAMILY = Family(
     read=_read,
     write=_write,
     prefix="transformer.",
-    tensors=_tensors,
-    choices={
-        "norm": "layer",
-        "mlp": "gelu-tanh",
-        "bias": "all",
-        "pos": "learned",
-        "causal": True,
-    },
+    tensors=parts(_EMBED, _HEAD, "transformer.h.{}.", _LAYER),
+    choices=_CHOICES,
     with_words={"tied": True},
     rest=fourfold,
-    presets={
-        "gpt2": _preset(12, 768, 12),
-        "gpt2-medium": _preset(24, 1024, 16),
-        "gpt2-large": _preset(36, 1280, 20),
-        "gpt2-xl": _preset(48, 1600, 25),
+    models={
+        "gpt2": {},
+        "gpt2-medium": {"n_layer": 24, "n_embd": 1024, "n_head": 16},
+        "gpt2-large": {"n_layer": 36, "n_embd": 1280, "n_head": 20},
+        "gpt2-xl": {"n_layer": 48, "n_embd": 1600, "n_head": 25},
     },
     also=("hidden_size", "num_hidden_layers", "num_attention_heads", "max_position_embeddings"),
     copies={"lm_head.weight": "tokens"},

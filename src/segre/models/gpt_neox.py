@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from segre.errors import SpecError
-from segre.models import llama
+from segre.models import bert, llama
 from segre.models.activations import UNITS, activation
 from segre.models.config import Config
 from segre.models.family import (
     Family,
-    Names,
     Stored,
     Values,
     decoder_labels,
     fourfold,
     linear,
     norm,
+    parts,
     table,
     written_sizes,
 )
@@ -25,14 +25,14 @@ from segre.models.rope import rope_base, rope_part, rope_rescale
 from segre.transformer.spec import Transformer
 from segre.values import show
 
-PART = 0.25  # of a head that turns, where a config is silent
+PART = 0.25  # the rotary part of a head, by default
 
 
 def _read(config: Config) -> Values:
     d = config.count("hidden_size")
     head = config.width("num_attention_heads", of=d)
     length = config.count("max_position_embeddings")
-    if config.given.get("head_dim") not in (None, head):  # the library would turn by it
+    if config.given.get("head_dim") not in (None, head):  # the library would rotate by it
         raise SpecError(f"head_dim: allowed: {head}, the width over the heads")
     given = _usual(config.given)
     part = rope_part(given)
@@ -84,23 +84,15 @@ def _write(spec: Transformer) -> Values:
     }
 
 
-def _tensors(_spec: Transformer, part: str, _config: Config) -> Names:
-    if part == "embed":
-        return table("gpt_neox.embed_in", "tokens")
-    if part == "head":
-        return {
-            **norm("gpt_neox.final_layer_norm", "norm"),
-            "embed_out.weight": Stored(("W_U",)),
-        }
-    at = f"gpt_neox.layers.{int(part) - 1}"
-    return {
-        **norm(f"{at}.input_layernorm", "norm1"),
-        **linear(f"{at}.attention.query_key_value", "Q", "K", "V", by_head=True),
-        **linear(f"{at}.attention.dense", "O"),
-        **norm(f"{at}.post_attention_layernorm", "norm2"),
-        **linear(f"{at}.mlp.dense_h_to_4h", "up"),
-        **linear(f"{at}.mlp.dense_4h_to_h", "down"),
-    }
+_HEAD = {**norm("gpt_neox.final_layer_norm", "norm"), "embed_out.weight": Stored(("W_U",))}
+_LAYER = {
+    **norm("input_layernorm", "norm1"),
+    **linear("attention.query_key_value", "Q", "K", "V", by_head=True),
+    **linear("attention.dense", "O"),
+    **norm("post_attention_layernorm", "norm2"),
+    **linear("mlp.dense_h_to_4h", "up"),
+    **linear("mlp.dense_4h_to_h", "down"),
+}
 
 
 def _rest(given: Mapping[str, Any]) -> Values:
@@ -113,26 +105,7 @@ def _rest(given: Mapping[str, Any]) -> Values:
     return out
 
 
-def _preset(layers: int, width: int, heads: int, vocab: int, **rest: Any) -> Values:
-    return {
-        "model_type": "gpt_neox",
-        "architectures": ["GPTNeoXForCausalLM"],
-        "hidden_act": "gelu",
-        "hidden_size": width,
-        "intermediate_size": 4 * width,
-        "layer_norm_eps": 1e-5,
-        "max_position_embeddings": 2048,
-        "num_attention_heads": heads,
-        "num_hidden_layers": layers,
-        "rotary_emb_base": 10000,
-        "rotary_pct": 0.25,
-        "tie_word_embeddings": False,
-        "use_parallel_residual": True,
-        "vocab_size": vocab,
-        **rest,
-    }
-
-
+_CHOICES = {"norm": "layer", "mlp": "gelu", "bias": "all", "pos": "rope", "causal": True}
 FAMILY = Family(
     model_type="gpt_neox",
     base_class="GPTNeoXModel",
@@ -155,25 +128,19 @@ FAMILY = Family(
     read=_read,
     write=_write,
     prefix="gpt_neox.",
-    tensors=_tensors,
-    choices={
-        "norm": "layer",
-        "mlp": "gelu",
-        "bias": "all",
-        "pos": "rope",
-        "causal": True,
-    },
+    tensors=parts(table("gpt_neox.embed_in", "tokens"), _HEAD, "gpt_neox.layers.{}.", _LAYER),
+    choices=_CHOICES,
     rest=_rest,
-    presets={
-        "pythia-70m": _preset(6, 512, 8, 50304),
-        "pythia-160m": _preset(12, 768, 12, 50304),
-        "pythia-410m": _preset(24, 1024, 16, 50304),
-        "pythia-1b": _preset(16, 2048, 8, 50304),
-        "pythia-1.4b": _preset(24, 2048, 16, 50304),
-        "pythia-2.8b": _preset(32, 2560, 32, 50304),
-        "pythia-6.9b": _preset(32, 4096, 32, 50432),
-        "pythia-12b": _preset(36, 5120, 40, 50688),
-        "gpt-neox-20b": _preset(44, 6144, 64, 50432, hidden_act="gelu_fast"),
+    models={
+        "pythia-70m": bert.sizes(6, 512, 8, vocab_size=50304),
+        "pythia-160m": bert.sizes(12, 768, 12, vocab_size=50304),
+        "pythia-410m": bert.sizes(24, 1024, 16, vocab_size=50304),
+        "pythia-1b": bert.sizes(16, 2048, 8, vocab_size=50304),
+        "pythia-1.4b": bert.sizes(24, 2048, 16, vocab_size=50304),
+        "pythia-2.8b": bert.sizes(32, 2560, 32, vocab_size=50304),
+        "pythia-6.9b": bert.sizes(32, 4096, 32),
+        "pythia-12b": bert.sizes(36, 5120, 40, vocab_size=50688),
+        "gpt-neox-20b": {"hidden_act": "gelu_fast"},
     },
     copies={"embed_out.weight": "tokens", "lm_head.weight": "tokens"},
     old_names=(("embed_out.weight", "lm_head.weight"),),

@@ -6,30 +6,27 @@ spec is the stored tensor times its factor.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
 from segre.errors import SpecError
 from segre.models import llama
 from segre.models.config import Config
-from segre.models.family import Family, Names, Values
-from segre.models.windows import listed
+from segre.models.family import Names, Values
 from segre.transformer.spec import Transformer
 
 FACTORS = ("embedding_multiplier", "residual_multiplier", "logits_scaling")
 
 
 def _read(config: Config) -> Values:
-    out = llama.decoder(config)
-    listed(config, out["layers"])  # the library passes the list over
+    out = llama.windowless(config)
     _factors(config)
-    return {**out, **llama.biases(config), "scale": _scale(config)}
+    return {**out, "scale": _scale(config)}
 
 
 def _scale(config: Config) -> Fraction:
     """The library multiplies scores by the factor; specs divide them by the root of this number."""
-    factor = _positive(config, "attention_multiplier")
+    factor = config.positive("attention_multiplier")
     near = round(1 / factor**2)
     if near and near**-0.5 == float(factor):  # the root, as far as a float can say it
         return Fraction(near)
@@ -43,14 +40,7 @@ def _scale(config: Config) -> Fraction:
 
 
 def _factors(config: Config) -> tuple[float, ...]:
-    return tuple(float(_positive(config, key)) for key in FACTORS)
-
-
-def _positive(config: Config, key: str) -> Fraction:
-    found = config.number(key)
-    if not found:
-        raise SpecError(f"{key}: 0 is not allowed; allowed: numbers above 0")
-    return found
+    return tuple(float(config.positive(key)) for key in FACTORS)
 
 
 def _write(spec: Transformer) -> Values:
@@ -63,49 +53,39 @@ def _tensors(spec: Transformer, part: str, config: Config) -> Names:
     written = dict.fromkeys(("W_O", "b_O", "W_down", "b_down"), residual)
     # a tied table is multiplied once: the norm before the logits makes up for it
     ends = {"norm.gain": 1 / (embedding * logits)} if spec.tied else {"W_U": 1 / logits}
-    return _times(llama.tensors(spec, part, config), {**written, "tokens": embedding, **ends})
-
-
-def _times(names: Names, factors: Mapping[str, float]) -> Names:
-    return {file: replace(x, times=factors.get(x.names[0], 1.0)) for file, x in names.items()}
-
-
-def _preset(*sizes: int, scores: float, logits: float) -> Values:
-    rest: Values = {
-        "attention_multiplier": scores,
-        "embedding_multiplier": 12.0,
-        "logits_scaling": logits,
-        "residual_multiplier": 0.22,
-        "rms_norm_eps": 1e-5,
-        "tie_word_embeddings": True,
+    factors = {**written, "tokens": embedding, **ends}
+    return {
+        file: replace(x, times=factors.get(x.names[0], 1.0))
+        for file, x in llama.TENSORS(spec, part, config).items()
     }
-    return llama.preset("granite", "GraniteForCausalLM", *sizes, **rest)
 
 
-FAMILY = Family(
-    model_type="granite",
-    base_class="GraniteModel",
-    head_classes=("GraniteForCausalLM",),
-    defaults={
-        **llama.FAMILY.defaults,
-        "embedding_multiplier": 1.0,
-        "logits_scaling": 1.0,
-        "residual_multiplier": 1.0,
-        "attention_multiplier": 1.0,
-    },
+_GRANITE_3: Values = {
+    "embedding_multiplier": 12.0,
+    "residual_multiplier": 0.22,
+    "rms_norm_eps": 1e-5,
+    "tie_word_embeddings": True,
+}
+FAMILY = llama.family(
+    "granite",
+    "Granite",
+    labels=0,
+    defaults={**llama.FAMILY.defaults, **dict.fromkeys((*FACTORS, "attention_multiplier"), 1.0)},
     read=_read,
     write=_write,
-    prefix="model.",
     tensors=_tensors,
-    choices=llama.CHOICES,
-    presets={
-        "granite-3.0-2b": _preset(
-            *(40, 2048, 8192, 32, 8, 49155, 4096), scores=0.015625, logits=8.0
+    models={
+        "granite-3.0-2b": llama.sizes(
+            *(40, 2048, 8192, 32, 8, 49155, 4096),
+            **_GRANITE_3,
+            attention_multiplier=0.015625,
+            logits_scaling=8.0,
         ),
-        "granite-3.0-8b": _preset(
-            *(40, 4096, 12800, 32, 8, 49155, 4096), scores=0.0078125, logits=16.0
+        "granite-3.0-8b": llama.sizes(
+            *(40, 4096, 12800, 32, 8, 49155, 4096),
+            **_GRANITE_3,
+            attention_multiplier=0.0078125,
+            logits_scaling=16.0,
         ),
     },
-    copies=llama.COPIES,
-    buffers=llama.BUFFERS,
 )

@@ -85,7 +85,7 @@ def small_instance(spec: Transformer) -> Transformer:
 
 
 def _rotations(spec: Transformer) -> tuple[Bases, Rescales]:
-    """One layer for each kind of rotary layer, at most two."""
+    """Base and rescaling of the layers of a small instance: one per kind of layer, at most two."""
     both = zip(every(spec.base, spec.layers), every(spec.rescale, spec.layers), strict=True)
     ways = list(dict.fromkeys(both))[:2]
     rescales = tuple(RESCALES[how.partition(":")[0]] for _, how in ways)

@@ -23,14 +23,14 @@ def rotations(
     `rescaled` are the kinds to which the key `rope_scaling` of older configs applies.
     """
 
-    def way(kind: str) -> tuple[Base, str]:
+    def frequencies(kind: str) -> tuple[Base, str]:
         key, theta = thetas[kind]
         scaling = config.given.get("rope_scaling") if kind in rescaled else None
         own = rope_of_kind(config.given, kind, config.given.get(key, theta), scaling)
         return rope_base(own), rope_rescale(own, length)
 
-    ways = {kind: way(kind) for kind in thetas}
-    each = [ways[SLIDING if size else FULL] for size in sizes]
+    known = {kind: frequencies(kind) for kind in thetas}
+    each = [known[SLIDING if size else FULL] for size in sizes]
     return {"base": [base for base, _ in each], "rescale": [how for _, how in each]}
 
 

@@ -9,12 +9,14 @@ from segre.models.activations import GATES, activation
 from segre.models.config import Config
 from segre.models.family import (
     Family,
+    Layout,
     Names,
     Stored,
     Values,
     decoder_labels,
     linear,
     norm,
+    parts,
     table,
     written_sizes,
 )
@@ -37,8 +39,6 @@ DEFAULTS: Values = {
     "tie_word_embeddings": False,
 }
 CHOICES: Values = {"norm": "rms", "mlp": "swiglu", "pos": "rope", "causal": True}
-COPIES = {"lm_head.weight": "tokens"}
-BUFFERS = (".rotary_emb.inv_freq",)
 
 
 def rotary(config: Config, *, latent: bool = False, part: float = 1.0) -> Values:
@@ -54,7 +54,7 @@ def decoder(
     config: Config,
     act: str = "hidden_act",
     gates: Mapping[str, str] = GATES,
-    turns: Callable[[Config], Values] = rotary,
+    rotations: Callable[[Config], Values] = rotary,
 ) -> Values:
     """The keys of a spec for every decoder of this kind."""
     d = config.count("hidden_size")
@@ -63,7 +63,8 @@ def decoder(
     width = config.width("num_attention_heads", of=d) if split else config.count(key)
     out = {
         **config.common(d),
-        **turns(config),
+        **rotations(config),
+        **biases(config),
         "head": config.even(key, width),
         "ff": config.count("intermediate_size"),
         "mlp": config.named(act, gates),
@@ -72,22 +73,21 @@ def decoder(
     return out | {"kv": config.key_value_heads(out["heads"])}
 
 
-def _read(config: Config) -> Values:
-    out = decoder(config)
-    listed(config, out["layers"])  # the library passes the list over
-    return {**out, **biases(config)}
+def windowless(config: Config, **own: Any) -> Values:
+    """The same where the library passes a list of windows over; the list must still be one."""
+    out = decoder(config, **own)
+    listed(config, out["layers"])
+    return out
 
 
 def biases(config: Config) -> Values:
-    """Which linear maps have biases: attention, MLPs or both."""
-    attention, mlp = config.flag("attention_bias"), config.flag("mlp_bias")
+    """Which linear maps have biases, where a config says it: attention, MLPs or both."""
+    keys = ("attention_bias", "mlp_bias")
+    if keys[0] not in config.family.defaults:
+        return {}
+    attention, mlp = (key in config.family.defaults and config.flag(key) for key in keys)
     names = {(True, True): "all", (True, False): "attn", (False, True): "mlp"}
     return {"bias": names.get((attention, mlp), "none")}
-
-
-def attention_biases(config: Config) -> Values:
-    """Biases of attention, in families whose MLPs have none."""
-    return {"bias": "attn" if config.flag("attention_bias") else "none"}
 
 
 def write_biases(spec: Transformer) -> Values:
@@ -124,50 +124,45 @@ def _write(spec: Transformer) -> Values:
     return {**write_decoder(spec), **write_biases(spec)}
 
 
-def ends(part: str, plus: float = 0.0) -> Names:
-    """The table of tokens, the last norm, and the unembedding."""
-    if part == "embed":
-        return table("model.embed_tokens", "tokens")
-    return {**norm("model.norm", "norm", plus), "lm_head.weight": Stored(("W_U",))}
-
-
-def attention(own: str, plus: float = 0.0) -> Names:
+def attention(plus: float = 0.0) -> Names:
     """Queries, keys, values, their norms, and outputs."""
     return {
-        **linear(f"{own}.q_proj", "Q"),
-        **linear(f"{own}.k_proj", "K"),
-        **linear(f"{own}.v_proj", "V"),
-        **norm(f"{own}.q_norm", "normq", plus),
-        **norm(f"{own}.k_norm", "normk", plus),
-        **linear(f"{own}.o_proj", "O"),
+        **linear("self_attn.q_proj", "Q"),
+        **linear("self_attn.k_proj", "K"),
+        **linear("self_attn.v_proj", "V"),
+        **norm("self_attn.q_norm", "normq", plus),
+        **norm("self_attn.k_norm", "normk", plus),
+        **linear("self_attn.o_proj", "O"),
     }
 
 
-def gated(own: str) -> Names:
-    """A gated MLP."""
+GATED: Names = {
+    **linear("mlp.gate_proj", "gate"),
+    **linear("mlp.up_proj", "up"),
+    **linear("mlp.down_proj", "down"),
+}
+
+
+def normed(before: Names, after: Names = GATED, plus: float = 0.0) -> Names:
+    """A layer with norms before attention and before the MLP; `plus` is added to stored gains."""
     return {
-        **linear(f"{own}.gate_proj", "gate"),
-        **linear(f"{own}.up_proj", "up"),
-        **linear(f"{own}.down_proj", "down"),
+        **norm("input_layernorm", "norm1", plus),
+        **before,
+        **norm("post_attention_layernorm", "norm2", plus),
+        **after,
     }
 
 
-def tensors(_spec: Transformer, part: str, _config: Config, plus: float = 0.0) -> Names:
-    """Where the tensors of a part lie; `plus` is what the model adds to a stored gain."""
-    if part in ("embed", "head"):
-        return ends(part, plus)
-    at = f"model.layers.{int(part) - 1}"
-    return {
-        **norm(f"{at}.input_layernorm", "norm1", plus),
-        **attention(f"{at}.self_attn"),
-        **norm(f"{at}.post_attention_layernorm", "norm2", plus),
-        **gated(f"{at}.mlp"),
-    }
+def layout(layer: Names, plus: float = 0.0) -> Layout:
+    """Where the tensors of a decoder lie: the table, the last norm, the unembedding, layers."""
+    head = {**norm("model.norm", "norm", plus), "lm_head.weight": Stored(("W_U",))}
+    return parts(table("model.embed_tokens", "tokens"), head, "model.layers.{}.", layer)
 
 
-def preset(
-    model_type: str,
-    architecture: str,
+TENSORS = layout(normed(attention()))
+
+
+def sizes(
     layers: int,
     width: int,
     ff: int,
@@ -177,36 +172,43 @@ def preset(
     length: int,
     **rest: Any,
 ) -> Values:
-    """What public configs of decoders say."""
+    """What configs of public decoders say beside the defaults of their family."""
     return {
-        "model_type": model_type,
-        "architectures": [architecture],
+        "num_hidden_layers": layers,
         "hidden_size": width,
         "intermediate_size": ff,
-        "max_position_embeddings": length,
         "num_attention_heads": heads,
-        "num_hidden_layers": layers,
         "num_key_value_heads": kv,
         "vocab_size": vocab,
-        "hidden_act": "silu",
-        "rms_norm_eps": 1e-6,
-        "rope_theta": 10000.0,
-        "tie_word_embeddings": False,
+        "max_position_embeddings": length,
         **rest,
     }
 
 
-def _preset(*sizes: int, **rest: Any) -> Values:
-    return preset("llama", "LlamaForCausalLM", *sizes, **{"rms_norm_eps": 1e-5, **rest})
+def family(model_type: str, name: str, *, defaults: Values, labels: int = 3, **own: Any) -> Family:
+    """A decoder with Llama's names of classes, of tensors and of what is tied or constant.
+
+    `own` are fields of a `Family`; `labels` is how many of the classes with labels there are.
+    """
+    usual: dict[str, Any] = {
+        "base_class": f"{name}Model",
+        "head_classes": (f"{name}ForCausalLM",),
+        "label_classes": decoder_labels(name)[:labels],
+        "prefix": "model.",
+        "tensors": TENSORS,
+        "choices": CHOICES,
+        "copies": {"lm_head.weight": "tokens"},
+        "buffers": (".rotary_emb.inv_freq",),
+    }
+    return Family(model_type=model_type, defaults={**DEFAULTS, **defaults}, **{**usual, **own})
 
 
-FAMILY = Family(
-    model_type="llama",
-    base_class="LlamaModel",
-    head_classes=("LlamaForCausalLM",),
-    label_classes=decoder_labels("Llama"),
+_LLAMA_2: Values = {"rms_norm_eps": 1e-5}
+_LLAMA_3: Values = {"rms_norm_eps": 1e-5, "rope_theta": 500000.0}
+FAMILY = family(
+    "llama",
+    "Llama",
     defaults={
-        **DEFAULTS,
         "vocab_size": 32000,
         "intermediate_size": 11008,
         "num_key_value_heads": None,
@@ -214,17 +216,15 @@ FAMILY = Family(
         "attention_bias": False,
         "mlp_bias": False,
     },
-    read=_read,
+    read=windowless,
     write=_write,
-    prefix="model.",
-    tensors=tensors,
-    choices=CHOICES,
-    presets={
-        "llama-2-7b": _preset(32, 4096, 11008, 32, 32, 32000, 4096),
-        "llama-3-8b": _preset(32, 4096, 14336, 32, 8, 128256, 8192, rope_theta=500000.0),
-        "llama-3-70b": _preset(80, 8192, 28672, 64, 8, 128256, 8192, rope_theta=500000.0),
-        "llama-3.2-1b": _preset(
+    models={
+        "llama-2-7b": sizes(32, 4096, 11008, 32, 32, 32000, 4096, **_LLAMA_2),
+        "llama-3-8b": sizes(32, 4096, 14336, 32, 8, 128256, 8192, **_LLAMA_3),
+        "llama-3-70b": sizes(80, 8192, 28672, 64, 8, 128256, 8192, **_LLAMA_3),
+        "llama-3.2-1b": sizes(
             *(16, 2048, 8192, 32, 8, 128256, 131072),
+            **_LLAMA_3,
             head_dim=64,
             rope_scaling={
                 "factor": 32.0,
@@ -233,13 +233,13 @@ FAMILY = Family(
                 "original_max_position_embeddings": 8192,
                 "rope_type": "llama3",
             },
-            rope_theta=500000.0,
             tie_word_embeddings=True,
         ),
-        "smollm2-135m": _preset(
-            *(30, 576, 1536, 9, 3, 49152, 8192), rope_theta=100000, tie_word_embeddings=True
+        "smollm2-135m": sizes(
+            *(30, 576, 1536, 9, 3, 49152, 8192),
+            **_LLAMA_2,
+            rope_theta=100000,
+            tie_word_embeddings=True,
         ),
     },
-    copies=COPIES,
-    buffers=BUFFERS,
 )

@@ -12,13 +12,13 @@ from fractions import Fraction
 from typing import Any
 
 from segre.errors import SpecError
-from segre.models import experts, llama
+from segre.models import experts, llama, mixtral
 from segre.models.config import Config
-from segre.models.family import Family, Names, Stored, Values, decoder_labels, norm, table
-from segre.models.windows import FULL, window
+from segre.models.family import Names, Stored, Values, norm, table
+from segre.models.windows import FULL, widest, window
 from segre.transformer.by_layer import every
 from segre.transformer.spec import Transformer
-from segre.values import choice, quote, show
+from segre.values import choice, quote
 
 LINEAR = "linear_attention"
 ATTENTION = {FULL: "softmax", LINEAR: "lightning"}
@@ -59,7 +59,7 @@ def _skip(config: Config, kinds: list[str]) -> Fraction:
     """The factor of the stream at skips: one number for all layers."""
     names = {FULL: "full_attn_alpha_factor", LINEAR: "linear_attn_alpha_factor"}
     keys = [*(key for kind, key in names.items() if kind in kinds), "mlp_alpha_factor"]
-    found = {key: _positive(config, key) for key in keys}
+    found = {key: config.positive(key) for key in keys}
     if len({*found.values()}) > 1:
         raise SpecError(f"{', '.join(keys)} differ; allowed: one number")
     return found["mlp_alpha_factor"]
@@ -68,14 +68,7 @@ def _skip(config: Config, kinds: list[str]) -> Fraction:
 def _betas(config: Config) -> dict[str, float]:
     """The factors of sub-layer outputs: by kind of attention, and for MLPs."""
     keys = {FULL: "full_attn", LINEAR: "linear_attn", "mlp": "mlp"}
-    return {kind: float(_positive(config, f"{key}_beta_factor")) for kind, key in keys.items()}
-
-
-def _positive(config: Config, key: str) -> Fraction:
-    value = config.number(key)
-    if not value:
-        raise SpecError(f"{key}: {show(value)} is not allowed; allowed: numbers above 0")
-    return value
+    return {kind: float(config.positive(f"{key}_beta_factor")) for kind, key in keys.items()}
 
 
 def _write(spec: Transformer) -> Values:
@@ -87,7 +80,7 @@ def _write(spec: Transformer) -> Values:
         **llama.written_rotary(spec, turning),
         **experts.written_routed(spec),
         "layer_types": kinds,
-        "sliding_window": max(spec.window, default=0) or None,
+        **widest(spec),
         **{f"{key}_alpha_factor": alpha for key in ("full_attn", "linear_attn", "mlp")},
     }
 
@@ -97,8 +90,7 @@ def _written_kinds(spec: Transformer) -> list[str]:
     return [names[attn] for attn in every(spec.attn, spec.layers)]
 
 
-def _names(spec: Transformer, part: str, config: Config) -> Names:
-    """Where the tensors of a part lie, except those of experts."""
+def _tensors(spec: Transformer, part: str, config: Config) -> Names:
     if part == "embed":
         first = norm("model.layers.0.input_layernorm", "norm")
         return {**table("model.embed_tokens", "tokens"), **first}
@@ -107,43 +99,32 @@ def _names(spec: Transformer, part: str, config: Config) -> Names:
     at = f"model.layers.{int(part) - 1}"
     last = int(part) == spec.layers
     kind = _written_kinds(spec)[int(part) - 1]
-    beta = _betas(config)[kind]
+    betas = _betas(config)
+    mixing = (_lightning if kind == LINEAR else _full)(betas[kind])
     return {
-        **(_lightning if kind == LINEAR else _full)(f"{at}.self_attn", beta),
+        **{f"{at}.{file}": how for file, how in mixing.items()},
         **norm(f"{at}.post_attention_layernorm", "post1"),
         **norm("model.norm" if last else f"model.layers.{part}.input_layernorm", "post2"),
+        **mixtral.routed(spec, part, betas["mlp"]),
     }
 
 
-def _full(own: str, beta: float) -> Names:
-    return {**llama.attention(own), f"{own}.o_proj.weight": Stored(("W_O",), times=beta)}
+def _full(beta: float) -> Names:
+    return {**llama.attention(), "self_attn.o_proj.weight": Stored(("W_O",), times=beta)}
 
 
-def _lightning(own: str, beta: float) -> Names:
+def _lightning(beta: float) -> Names:
     """Rows of queries, keys and values of a head, then those of the next."""
     return {
-        f"{own}.qkv_proj.weight": Stored(("W_Q", "W_K", "W_V"), by_head=True),
-        f"{own}.output_gate.weight": Stored(("W_G",)),
-        f"{own}.norm.weight": Stored(("normo.gain",)),
-        f"{own}.out_proj.weight": Stored(("W_O",), times=beta),
+        "self_attn.qkv_proj.weight": Stored(("W_Q", "W_K", "W_V"), by_head=True),
+        "self_attn.output_gate.weight": Stored(("W_G",)),
+        "self_attn.norm.weight": Stored(("normo.gain",)),
+        "self_attn.out_proj.weight": Stored(("W_O",), times=beta),
     }
 
 
-def _tensors(spec: Transformer, part: str, config: Config) -> Names:
-    out = _names(spec, part, config)
-    if part in ("embed", "head"):
-        return out
-    at = f"model.layers.{int(part) - 1}.block_sparse_moe"
-    out[f"{at}.gate.weight"] = Stored(("W_R",))
-    files, times = ("w1", "w3", "w2"), _betas(config)["mlp"]
-    return {**out, **experts.one_by_one(spec, f"{at}.experts", files, times)}
-
-
-def _stacked(_spec: Transformer, part: str, config: Config) -> Names:
-    if part in ("embed", "head"):
-        return {}
-    at, times = f"model.layers.{int(part) - 1}.mlp", _betas(config)["mlp"]
-    return {f"{at}.gate.weight": Stored(("W_R",)), **experts.stacked(f"{at}.experts", times)}
+def _stacked(spec: Transformer, part: str, config: Config) -> Names:
+    return mixtral.stacked(spec, part, times=_betas(config)["mlp"])
 
 
 def _rest(given: Mapping[str, Any]) -> Values:
@@ -161,26 +142,10 @@ def _rest(given: Mapping[str, Any]) -> Values:
     return out | ({"pos": "none"} if "softmax" not in names else {})
 
 
-def _text_01() -> Values:
-    """As the library's documentation describes it, with the default context."""
-    return {
-        **llama.preset("minimax", "MiniMaxForCausalLM", 80, 6144, 9216, 64, 8, 200064, 131072),
-        "head_dim": 128,
-        "layer_types": [FULL if i % 8 == 7 else LINEAR for i in range(80)],
-        "num_experts_per_tok": 2,
-        "num_local_experts": 32,
-        "rms_norm_eps": 1e-5,
-        "rope_theta": 10_000_000,
-    }
-
-
-FAMILY = Family(
-    model_type="minimax",
-    base_class="MiniMaxModel",
-    head_classes=("MiniMaxForCausalLM",),
-    label_classes=decoder_labels("MiniMax"),
+FAMILY = llama.family(
+    "minimax",
+    "MiniMax",
     defaults={
-        **llama.DEFAULTS,
         "vocab_size": 32000,
         "intermediate_size": 14336,
         "num_key_value_heads": 8,
@@ -201,16 +166,22 @@ FAMILY = Family(
     also=("num_experts",),
     read=_read,
     write=_write,
-    prefix="model.",
     tensors=_tensors,
     stacked=_stacked,
     choices={**llama.CHOICES, "place": "post"},
     with_tokens={"embnorm": True},
     rest=_rest,
-    presets={"minimax-text-01": _text_01()},
-    copies=llama.COPIES,
+    models={  # as the library's documentation describes it, with the default context
+        "minimax-text-01": llama.sizes(
+            *(80, 6144, 9216, 64, 8, 200064, 131072),
+            head_dim=128,
+            layer_types=[FULL if i % 8 == 7 else LINEAR for i in range(80)],
+            num_local_experts=32,
+            rope_theta=10_000_000,
+        )
+    },
     buffers=(
-        *llama.BUFFERS,
+        ".rotary_emb.inv_freq",
         *(f".self_attn.{name}" for name in ("slope_rate", "query_decay")),
         *(f".self_attn.{name}" for name in ("key_decay", "diagonal_decay")),
     ),

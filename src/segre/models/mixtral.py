@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 from segre.models import experts, llama, mistral
 from segre.models.config import Config
-from segre.models.family import Family, Names, Stored, Values, decoder_labels, norm
+from segre.models.family import Names, Stored, Values
 from segre.transformer.spec import Transformer
+
+TENSORS = llama.layout(llama.normed(llama.attention(), {}))  # except those of experts
 
 
 def _read(config: Config) -> Values:
@@ -19,55 +20,34 @@ def _write(spec: Transformer) -> Values:
     return {**mistral.write(spec), **experts.written_routed(spec)}
 
 
-def tensors(_spec: Transformer, part: str, _config: Config) -> Names:
-    """Where the tensors of a part lie, except those of experts."""
-    if part in ("embed", "head"):
-        return llama.ends(part)
-    at = f"model.layers.{int(part) - 1}"
-    return {
-        **norm(f"{at}.input_layernorm", "norm1"),
-        **llama.attention(f"{at}.self_attn"),
-        **norm(f"{at}.post_attention_layernorm", "norm2"),
-    }
-
-
 def _tensors(spec: Transformer, part: str, config: Config) -> Names:
-    out = tensors(spec, part, config)
+    return {**TENSORS(spec, part, config), **routed(spec, part)}
+
+
+def routed(spec: Transformer, part: str, times: float = 1.0) -> Names:
+    """The router and the experts of a layer, one by one."""
     if part in ("embed", "head"):
-        return out
+        return {}
     at = f"model.layers.{int(part) - 1}.block_sparse_moe"
-    out[f"{at}.gate.weight"] = Stored(("W_R",))
-    return {**out, **experts.one_by_one(spec, f"{at}.experts", ("w1", "w3", "w2"))}
+    every = experts.one_by_one(spec, f"{at}.experts", ("w1", "w3", "w2"), times)
+    return {f"{at}.gate.weight": Stored(("W_R",)), **every}
 
 
-def _stacked(_spec: Transformer, part: str, _config: Config) -> Names:
+def stacked(
+    _spec: Transformer, part: str, _config: Config | None = None, times: float = 1.0
+) -> Names:
+    """The router, and all experts of a layer together."""
     if part in ("embed", "head"):
         return {}
     at = f"model.layers.{int(part) - 1}.mlp"
-    return {f"{at}.gate.weight": Stored(("W_R",)), **experts.stacked(f"{at}.experts")}
+    return {f"{at}.gate.weight": Stored(("W_R",)), **experts.stacked(f"{at}.experts", times)}
 
 
-def _preset(*sizes: int, **rest: Any) -> Values:
-    return llama.preset(
-        "mixtral",
-        "MixtralForCausalLM",
-        *sizes,
-        num_experts_per_tok=2,
-        num_local_experts=8,
-        rms_norm_eps=1e-5,
-        rope_theta=1000000.0,
-        sliding_window=None,
-        **rest,
-    )
-
-
-FAMILY = Family(
-    model_type="mixtral",
-    base_class="MixtralModel",
-    head_classes=("MixtralForCausalLM",),
-    label_classes=decoder_labels("Mixtral"),
+FAMILY = llama.family(
+    "mixtral",
+    "Mixtral",
     defaults={
-        **mistral.FAMILY.defaults,
+        **mistral.DEFAULTS,
         "rms_norm_eps": 1e-5,
         "rope_theta": 1000000,
         "sliding_window": None,
@@ -77,15 +57,11 @@ FAMILY = Family(
     also=("num_experts",),
     read=_read,
     write=_write,
-    prefix="model.",
     tensors=_tensors,
-    stacked=_stacked,
-    choices=llama.CHOICES,
+    stacked=stacked,
     rest=partial(experts.rest, experts=8, active=2),
-    presets={
-        "mixtral-8x7b": _preset(32, 4096, 14336, 32, 8, 32000, 32768),
-        "mixtral-8x22b": _preset(56, 6144, 16384, 48, 8, 32000, 65536),
+    models={
+        "mixtral-8x7b": llama.sizes(32, 4096, 14336, 32, 8, 32000, 32768),
+        "mixtral-8x22b": llama.sizes(56, 6144, 16384, 48, 8, 32000, 65536),
     },
-    copies=llama.COPIES,
-    buffers=llama.BUFFERS,
 )

@@ -11,11 +11,11 @@ from segre.models.config import Config
 from segre.models.family import (
     Family,
     Labelled,
-    Names,
     Values,
     answers,
     linear,
     norm,
+    parts,
     table,
     written_sizes,
 )
@@ -71,50 +71,25 @@ def _write(spec: Transformer) -> Values:
     }
 
 
-def _tensors(_spec: Transformer, part: str, _config: Config) -> Names:
-    if part == "embed":
-        at = "model.embeddings"
-        return {**table(f"{at}.tok_embeddings", "tokens"), **norm(f"{at}.norm", "norm")}
-    if part == "head":
-        return {
-            **norm("model.final_norm", "norm"),
-            **linear("head.dense", "T"),
-            **norm("head.norm", "normT"),
-            **linear("decoder", "U"),
-        }
-    at = f"model.layers.{int(part) - 1}"
-    return {
-        **norm(f"{at}.attn_norm", "norm1"),
-        **linear(f"{at}.attn.Wqkv", "Q", "K", "V"),
-        **linear(f"{at}.attn.Wo", "O"),
-        **norm(f"{at}.mlp_norm", "norm2"),
-        **linear(f"{at}.mlp.Wi", "gate", "up"),
-        **linear(f"{at}.mlp.Wo", "down"),
-    }
-
-
-def _preset(layers: int, width: int, ff: int, heads: int) -> Values:
-    return {
-        "model_type": "modernbert",
-        "architectures": ["ModernBertForMaskedLM"],
-        "attention_bias": False,
-        "classifier_activation": "gelu",
-        "decoder_bias": True,
-        "global_attn_every_n_layers": 3,
-        "global_rope_theta": 160000.0,
-        "hidden_activation": "gelu",
-        "hidden_size": width,
-        "intermediate_size": ff,
-        "local_attention": 128,
-        "local_rope_theta": 10000.0,
-        "max_position_embeddings": 8192,
-        "norm_eps": 1e-5,
-        "num_attention_heads": heads,
-        "num_hidden_layers": layers,
-        "vocab_size": 50368,
-    }
-
-
+_EMBED = {
+    **table("model.embeddings.tok_embeddings", "tokens"),
+    **norm("model.embeddings.norm", "norm"),
+}
+_HEAD = {
+    **norm("model.final_norm", "norm"),
+    **linear("head.dense", "T"),
+    **norm("head.norm", "normT"),
+    **linear("decoder", "U"),
+}
+_LAYER = {
+    **norm("attn_norm", "norm1"),
+    **linear("attn.Wqkv", "Q", "K", "V"),
+    **linear("attn.Wo", "O"),
+    **norm("mlp_norm", "norm2"),
+    **linear("mlp.Wi", "gate", "up"),
+    **linear("mlp.Wo", "down"),
+}
+_LARGE: Values = {"num_hidden_layers": 28, "hidden_size": 1024, "intermediate_size": 2624}
 FAMILY = Family(
     model_type="modernbert",
     base_class="ModernBertModel",
@@ -143,14 +118,11 @@ FAMILY = Family(
     read=_read,
     write=_write,
     prefix="model.",
-    tensors=_tensors,
+    tensors=parts(_EMBED, _HEAD, "model.layers.{}.", _LAYER),
     choices={"norm": "layer", "mlp": "geglu", "pos": "rope"},
     with_tokens={"embnorm": True, "firstnorm": False},
     with_words={"tied": True, "transform": True, "outbias": True},
-    presets={
-        "modernbert-base": _preset(22, 768, 1152, 12),
-        "modernbert-large": _preset(28, 1024, 2624, 16),
-    },
+    models={"modernbert-base": {}, "modernbert-large": {**_LARGE, "num_attention_heads": 16}},
     only={
         "is_causal": (False,),
         "is_decoder": (False,),

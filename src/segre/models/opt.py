@@ -19,6 +19,7 @@ from segre.models.family import (
     fourfold,
     linear,
     norm,
+    parts,
     table,
 )
 from segre.transformer.spec import Transformer
@@ -72,31 +73,31 @@ def _write(spec: Transformer) -> Values:
     }
 
 
-def _tensors(_spec: Transformer, part: str, _config: Config) -> Names:
-    if part == "embed":
-        return {
-            **table(f"{DECODER}.embed_tokens", "tokens"),
-            **table(f"{DECODER}.embed_positions", "positions"),
-            f"{DECODER}.project_in.weight": Stored(("W_E",)),
-        }
-    if part == "head":
-        return {
-            **norm(f"{DECODER}.final_layer_norm", "norm"),
-            f"{DECODER}.project_out.weight": Stored(("W_D",)),
-            "lm_head.weight": Stored(("W_U",)),
-        }
-    at = f"{DECODER}.layers.{int(part) - 1}"
-    place = "post" if _spec.place == "post" else "norm"
-    return {
-        **norm(f"{at}.self_attn_layer_norm", f"{place}1"),
-        **linear(f"{at}.self_attn.q_proj", "Q"),
-        **linear(f"{at}.self_attn.k_proj", "K"),
-        **linear(f"{at}.self_attn.v_proj", "V"),
-        **linear(f"{at}.self_attn.out_proj", "O"),
-        **norm(f"{at}.final_layer_norm", f"{place}2"),
-        **linear(f"{at}.fc1", "up"),
-        **linear(f"{at}.fc2", "down"),
+_EMBED = {
+    **table(f"{DECODER}.embed_tokens", "tokens"),
+    **table(f"{DECODER}.embed_positions", "positions"),
+    f"{DECODER}.project_in.weight": Stored(("W_E",)),
+}
+_HEAD = {
+    **norm(f"{DECODER}.final_layer_norm", "norm"),
+    f"{DECODER}.project_out.weight": Stored(("W_D",)),
+    "lm_head.weight": Stored(("W_U",)),
+}
+
+
+def _tensors(spec: Transformer, part: str, config: Config) -> Names:
+    place = "post" if spec.place == "post" else "norm"
+    layer = {
+        **norm("self_attn_layer_norm", f"{place}1"),
+        **linear("self_attn.q_proj", "Q"),
+        **linear("self_attn.k_proj", "K"),
+        **linear("self_attn.v_proj", "V"),
+        **linear("self_attn.out_proj", "O"),
+        **norm("final_layer_norm", f"{place}2"),
+        **linear("fc1", "up"),
+        **linear("fc2", "down"),
     }
+    return parts(_EMBED, _HEAD, f"{DECODER}.layers.{{}}.", layer)(spec, part, config)
 
 
 def _rest(given: Mapping[str, Any]) -> Values:
@@ -104,22 +105,12 @@ def _rest(given: Mapping[str, Any]) -> Values:
     return {**fourfold(given), **({} if learned else {"offset": 0})}
 
 
-def _preset(layers: int, width: int, heads: int, words: int = 0) -> Values:
-    return {
-        "model_type": "opt",
-        "architectures": ["OPTForCausalLM"],
-        "activation_function": "relu",
-        "do_layer_norm_before": not words,
-        "ffn_dim": 4 * width,
-        "hidden_size": width,
-        "max_position_embeddings": 2048,
-        "num_attention_heads": heads,
-        "num_hidden_layers": layers,
-        "vocab_size": 50272,
-        "word_embed_proj_dim": words or width,
-    }
+def _sizes(layers: int, width: int, heads: int) -> Values:
+    out = {"num_hidden_layers": layers, "hidden_size": width, "ffn_dim": 4 * width}
+    return {**out, "num_attention_heads": heads}
 
 
+_NARROW: Values = {"word_embed_proj_dim": 512, "do_layer_norm_before": False}
 FAMILY = Family(
     model_type="opt",
     base_class="OPTModel",
@@ -153,15 +144,15 @@ FAMILY = Family(
     },
     with_words={"tied": True},
     rest=_rest,
-    presets={
-        "opt-125m": _preset(12, 768, 12),
-        "opt-350m": _preset(24, 1024, 16, 512),
-        "opt-1.3b": _preset(24, 2048, 32),
-        "opt-2.7b": _preset(32, 2560, 32),
-        "opt-6.7b": _preset(32, 4096, 32),
-        "opt-13b": _preset(40, 5120, 40),
-        "opt-30b": _preset(48, 7168, 56),
-        "opt-66b": _preset(64, 9216, 72),
+    models={
+        "opt-125m": {},
+        "opt-350m": {**_sizes(24, 1024, 16), **_NARROW},
+        "opt-1.3b": _sizes(24, 2048, 32),
+        "opt-2.7b": _sizes(32, 2560, 32),
+        "opt-6.7b": _sizes(32, 4096, 32),
+        "opt-13b": _sizes(40, 5120, 40),
+        "opt-30b": _sizes(48, 7168, 56),
+        "opt-66b": _sizes(64, 9216, 72),
     },
     copies={"lm_head.weight": "tokens"},
 )

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 from segre.errors import SpecError
 from segre.models import llama
 from segre.models.config import Config
-from segre.models.family import Family, Names, Values, decoder_labels, linear, norm
+from segre.models.family import Values, linear
 from segre.models.rope import rope_part
-from segre.models.windows import listed, window
+from segre.models.windows import widest, window
 from segre.transformer.spec import Transformer
 
 # What Phi-3.5-mini divides its frequencies by, as in its config: in short inputs, and in long ones.
@@ -45,8 +44,7 @@ _LONG = (
 
 def _read(config: Config) -> Values:
     part = rope_part(config.given)
-    out = llama.decoder(config, turns=partial(_rotary, part=part))
-    listed(config, out["layers"])  # the library passes the list over
+    out = llama.windowless(config, rotations=partial(_rotary, part=part))
     if out["rescale"] and not out["rescale"].startswith("longrope"):
         raise SpecError(
             f"rope_type: phi3 does not support rescale={out['rescale']}; allowed: default, longrope"
@@ -80,35 +78,17 @@ def _write(spec: Transformer) -> Values:
     return {
         **out,
         "original_max_position_embeddings": spec.t if how is None else int(how.length),
-        "sliding_window": max(spec.window, default=0) or None,
+        **widest(spec),
     }
 
 
-def _tensors(_spec: Transformer, part: str, _config: Config) -> Names:
-    if part in ("embed", "head"):
-        return llama.ends(part)
-    at = f"model.layers.{int(part) - 1}"
-    return {
-        **norm(f"{at}.input_layernorm", "norm1"),
-        **linear(f"{at}.self_attn.qkv_proj", "Q", "K", "V"),
-        **linear(f"{at}.self_attn.o_proj", "O"),
-        **norm(f"{at}.post_attention_layernorm", "norm2"),
-        **linear(f"{at}.mlp.gate_up_proj", "gate", "up"),
-        **linear(f"{at}.mlp.down_proj", "down"),
-    }
-
-
-def _preset(*sizes: int, **rest: Any) -> Values:
-    return llama.preset("phi3", "Phi3ForCausalLM", *sizes, **{"rms_norm_eps": 1e-5, **rest})
-
-
-FAMILY = Family(
-    model_type="phi3",
-    base_class="Phi3Model",
-    head_classes=("Phi3ForCausalLM",),
-    label_classes=decoder_labels("Phi3")[:2],
+_QKV = {**linear("self_attn.qkv_proj", "Q", "K", "V"), **linear("self_attn.o_proj", "O")}
+_MLP = {**linear("mlp.gate_up_proj", "gate", "up"), **linear("mlp.down_proj", "down")}
+FAMILY = llama.family(
+    "phi3",
+    "Phi3",
+    labels=2,
     defaults={
-        **llama.DEFAULTS,
         "vocab_size": 32064,
         "hidden_size": 3072,
         "intermediate_size": 8192,
@@ -120,27 +100,22 @@ FAMILY = Family(
     },
     read=_read,
     write=_write,
-    prefix="model.",
-    tensors=_tensors,
-    choices=llama.CHOICES,
-    presets={
-        "phi-3-mini-4k": _preset(32, 3072, 8192, 32, 32, 32064, 4096, sliding_window=2047),
-        "phi-3.5-mini": _preset(
-            *(32, 3072, 8192, 32, 32, 32064, 131072),
-            original_max_position_embeddings=4096,
-            rope_scaling={
+    tensors=llama.layout(llama.normed(_QKV, _MLP)),
+    models={
+        "phi-3-mini-4k": {"sliding_window": 2047},
+        "phi-3.5-mini": {
+            "max_position_embeddings": 131072,
+            "rope_scaling": {
                 "type": "longrope",
                 "short_factor": [*map(float, _SHORT.split())],
                 "long_factor": [*map(float, _LONG.split())],
             },
-            sliding_window=262144,
-        ),
-        "phi-4": _preset(
+            "sliding_window": 262144,
+        },
+        "phi-4": llama.sizes(
             *(40, 5120, 17920, 40, 10, 100352, 16384),
             original_max_position_embeddings=16384,
             rope_theta=250000.0,
         ),
     },
-    copies=llama.COPIES,
-    buffers=llama.BUFFERS,
 )

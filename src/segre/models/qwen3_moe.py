@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 from segre.errors import SpecError
 from segre.models import experts, llama, mixtral
 from segre.models.config import Config
-from segre.models.family import Family, Names, Stored, Values, decoder_labels
-from segre.models.windows import window
+from segre.models.family import Names, Stored, Values
+from segre.models.windows import widest, window
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import routed
 from segre.values import quote
 
 
 def _read(config: Config) -> Values:
-    out = llama.decoder(config) | llama.attention_biases(config)
+    out = llama.decoder(config)
     out["window"] = [window(config) if config.flag("use_sliding_window") else 0]
     return _routing(config, out)
 
@@ -51,7 +50,7 @@ def _write(spec: Transformer) -> Values:
     return {
         **llama.write_decoder(spec),
         "use_sliding_window": bool(spec.window),
-        "sliding_window": max(spec.window, default=0) or None,
+        **widest(spec),
         "attention_bias": spec.output_bias,
         **_written_routing(spec),
     }
@@ -72,47 +71,27 @@ def _written_routing(spec: Transformer) -> Values:
 
 def _tensors(spec: Transformer, part: str, config: Config) -> Names:
     if part in ("embed", "head") or not routed(spec, int(part)):
-        return llama.tensors(spec, part, config)
+        return llama.TENSORS(spec, part, config)
     at = f"model.layers.{int(part) - 1}.mlp"
     files = ("gate_proj", "up_proj", "down_proj")
     return {
-        **mixtral.tensors(spec, part, config),
+        **mixtral.TENSORS(spec, part, config),
         f"{at}.gate.weight": Stored(("W_R",)),
         **experts.one_by_one(spec, f"{at}.experts", files),
     }
 
 
-def stacked(spec: Transformer, part: str, _config: Config) -> Names:
-    """All experts of a layer together."""
+def _stacked(spec: Transformer, part: str, _config: Config) -> Names:
     if part in ("embed", "head") or not routed(spec, int(part)):
         return {}
     return experts.stacked(f"model.layers.{int(part) - 1}.mlp.experts")
 
 
-def _preset(*sizes: int, **rest: Any) -> Values:
-    return llama.preset(
-        "qwen3_moe",
-        "Qwen3MoeForCausalLM",
-        *sizes,
-        decoder_sparse_step=1,
-        head_dim=128,
-        mlp_only_layers=[],
-        norm_topk_prob=True,
-        num_experts=128,
-        num_experts_per_tok=8,
-        rope_theta=1000000.0,
-        use_sliding_window=False,
-        **rest,
-    )
-
-
-FAMILY = Family(
-    model_type="qwen3_moe",
-    base_class="Qwen3MoeModel",
-    head_classes=("Qwen3MoeForCausalLM",),
-    label_classes=decoder_labels("Qwen3Moe"),
+_QWEN_3: Values = {"norm_topk_prob": True, "head_dim": 128, "rope_theta": 1000000.0}
+FAMILY = llama.family(
+    "qwen3_moe",
+    "Qwen3Moe",
     defaults={
-        **llama.DEFAULTS,
         "hidden_size": 2048,
         "intermediate_size": 6144,
         "num_hidden_layers": 24,
@@ -130,17 +109,14 @@ FAMILY = Family(
     also=("num_local_experts", "max_window_layers"),
     read=_read,
     write=_write,
-    prefix="model.",
     tensors=_tensors,
-    stacked=stacked,
+    stacked=_stacked,
     choices={**llama.CHOICES, "qknorm": True},
     rest=partial(experts.rest, experts=128, active=8),
-    presets={
-        "qwen3-30b-a3b": _preset(48, 2048, 6144, 32, 4, 151936, 40960, moe_intermediate_size=768),
-        "qwen3-235b-a22b": _preset(
-            94, 4096, 12288, 64, 4, 151936, 40960, moe_intermediate_size=1536
+    models={
+        "qwen3-30b-a3b": llama.sizes(48, 2048, 6144, 32, 4, 151936, 40960, **_QWEN_3),
+        "qwen3-235b-a22b": llama.sizes(
+            *(94, 4096, 12288, 64, 4, 151936, 40960), **_QWEN_3, moe_intermediate_size=1536
         ),
     },
-    copies=llama.COPIES,
-    buffers=llama.BUFFERS,
 )

@@ -9,39 +9,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 from segre.errors import SpecError
-from segre.models import (
-    albert,
-    bert,
-    deepseek_v3,
-    dinov2,
-    distilbert,
-    electra,
-    gemma,
-    gemma2,
-    gemma3_text,
-    gpt2,
-    gpt_neox,
-    gpt_oss,
-    granite,
-    llama,
-    minimax,
-    mistral,
-    mixtral,
-    modernbert,
-    olmo2,
-    opt,
-    phi3,
-    qwen2,
-    qwen3,
-    qwen3_moe,
-    roberta,
-    smollm3,
-    vit,
-    xlm_roberta,
-)
 from segre.models.config import Config
 from segre.models.family import Family
 from segre.models.modules import MODULES
@@ -49,39 +20,17 @@ from segre.transformer.choices import KEYS
 from segre.transformer.spec import Transformer
 from segre.values import choice, quote, show
 
-_MODULES = (
-    gpt2,
-    gpt_neox,
-    gpt_oss,
-    opt,
-    bert,
-    roberta,
-    xlm_roberta,
-    distilbert,
-    electra,
-    albert,
-    modernbert,
-    llama,
-    mistral,
-    mixtral,
-    minimax,
-    qwen2,
-    qwen3,
-    qwen3_moe,
-    gemma,
-    gemma2,
-    gemma3_text,
-    smollm3,
-    granite,
-    phi3,
-    olmo2,
-    deepseek_v3,
-    vit,
-    dinov2,
+# The modules of this room with a family, in the order in which pages show them.
+MODULE_NAMES = (
+    *("gpt2", "gpt_neox", "gpt_oss", "opt", "bert", "roberta", "xlm_roberta", "distilbert"),
+    *("electra", "albert", "modernbert", "llama", "mistral", "mixtral", "minimax", "qwen2"),
+    *("qwen3", "qwen3_moe", "gemma", "gemma2", "gemma3_text", "smollm3", "granite", "phi3"),
+    *("olmo2", "deepseek_v3", "vit", "dinov2"),
 )
-FAMILIES: dict[str, Family] = {module.FAMILY.name: module.FAMILY for module in _MODULES}
-MODEL_TYPES: dict[str, Family] = {family.model_type: family for family in FAMILIES.values()}
-PRESETS = {name: config for family in FAMILIES.values() for name, config in family.presets.items()}
+_EVERY: list[Family] = [import_module(f"segre.models.{name}").FAMILY for name in MODULE_NAMES]
+FAMILIES = {family.name: family for family in _EVERY}
+MODEL_TYPES = {family.model_type: family for family in _EVERY}
+PRESETS = {name: config for family in _EVERY for name, config in family.presets.items()}
 # What a spec says beside the layers and their input.
 ASIDE = ("t", "output", "tied", "transform", "outbias", "pooler", "logitcap")
 

@@ -1,4 +1,4 @@
-"""RoBERTa: a BERT whose positions begin after the padding token's."""
+"""RoBERTa: a BERT whose positions are numbered from the padding token's id on."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from segre.models.config import Config
 from segre.models.family import (
     Family,
     Labelled,
-    Names,
-    Stored,
     Values,
     answers,
     fourfold,
@@ -20,8 +18,6 @@ from segre.models.family import (
     norm,
 )
 from segre.transformer.spec import Transformer
-
-BIAS, UNTIED_BIAS = "lm_head.bias", "lm_head.decoder.bias"
 
 
 def read(config: Config) -> Values:
@@ -46,21 +42,6 @@ def write(spec: Transformer) -> Values:
     return {**bert.write(spec), "pad_token_id": max(0, spec.offset - 1)}
 
 
-def tensors(spec: Transformer, part: str, _config: Config) -> Names:
-    """Where the tensors of a part lie."""
-    if part == "embed":
-        return bert.embeddings("roberta.")
-    if part == "head":
-        return {
-            **linear("roberta.pooler.dense", "pool"),
-            **linear("lm_head.dense", "T"),
-            **norm("lm_head.layer_norm", "normT"),
-            "lm_head.decoder.weight": Stored(("W_U",)),
-            BIAS if spec.tied else UNTIED_BIAS: Stored(("b_U",)),
-        }
-    return bert.layer(f"roberta.encoder.layer.{int(part) - 1}")
-
-
 def rest(given: Mapping[str, Any]) -> Values:
     """MLPs as in BERT, and no offset without learned positions."""
     return {
@@ -69,12 +50,20 @@ def rest(given: Mapping[str, Any]) -> Values:
     }
 
 
-def family(model_type: str, name: str, vocab: int, presets: Mapping[str, Values]) -> Family:
+_HEAD = {
+    **linear("roberta.pooler.dense", "pool"),
+    **linear("lm_head.dense", "T"),
+    **norm("lm_head.layer_norm", "normT"),
+}
+
+
+def family(model_type: str, name: str, vocab: int, models: Mapping[str, Values]) -> Family:
     """A family with the classes and tensors of RoBERTa."""
-    return Family(
-        model_type=model_type,
-        base_class=f"{name}Model",
-        head_classes=(f"{name}ForMaskedLM", f"{name}ForCausalLM"),
+    embed, layers = bert.embeddings("roberta."), "roberta.encoder.layer.{}."
+    return bert.family(
+        model_type,
+        name,
+        heads=("ForMaskedLM", "ForCausalLM"),
         label_classes=(
             Labelled(
                 f"{name}ForSequenceClassification",
@@ -90,45 +79,23 @@ def family(model_type: str, name: str, vocab: int, presets: Mapping[str, Values]
         read=read,
         write=write,
         prefix="roberta.",
-        tensors=tensors,
+        **bert.two_biases("lm_head", embed, _HEAD, layers, bert.LAYER),
         choices={**bert.CHOICES, "offset": 2},
-        with_tokens={**bert.WITH_TOKENS, "types": 1},
-        with_words=bert.WITH_WORDS,
+        with_tokens={"types": 1, "embnorm": True},
         rest=rest,
-        presets=presets,
-        only=bert.ONLY,
-        pooler=True,
-        old_names=(*bert.OLD_NAMES, (BIAS, UNTIED_BIAS), (UNTIED_BIAS, BIAS)),
-        copies={"lm_head.decoder.weight": "tokens", UNTIED_BIAS: "b_U"},
-        buffers=(".position_ids", BIAS),  # untied models have the bias, and do not use it
+        models={name: {**_ROBERTA, "vocab_size": vocab, **own} for name, own in models.items()},
         unused=("pooler.",),
     )
 
 
-def preset(model_type: str, head: str, vocab: int, layers: int, width: int, heads: int) -> Values:
-    """What public configs say."""
-    return {
-        **bert.preset(layers, width, heads, head),
-        "model_type": model_type,
-        "layer_norm_eps": 1e-5,
-        "max_position_embeddings": 514,
-        "pad_token_id": 1,
-        "type_vocab_size": 1,
-        "vocab_size": vocab,
-    }
-
-
-def _preset(*sizes: int) -> Values:
-    return preset("roberta", "RobertaForMaskedLM", 50265, *sizes)
-
-
+_ROBERTA = {"layer_norm_eps": 1e-5, "max_position_embeddings": 514, "type_vocab_size": 1}
 FAMILY = family(
     "roberta",
     "Roberta",
     50265,
     {
-        "roberta-base": _preset(12, 768, 12),
-        "roberta-large": _preset(24, 1024, 16),
-        "distilroberta-base": _preset(6, 768, 12),
+        "roberta-base": {},
+        "roberta-large": bert.sizes(24, 1024, 16),
+        "distilroberta-base": bert.sizes(6, 768, 12),
     },
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from segre.errors import SpecError
 from segre.models import llama
 from segre.models.config import Config
-from segre.models.family import Family, Values, decoder_labels
+from segre.models.family import Values
 from segre.models.windows import chosen, window, written
 from segre.transformer.by_layer import every
 from segre.transformer.spec import Transformer
@@ -17,7 +17,7 @@ def _read(config: Config) -> Values:
     turned = _turned(config, out["layers"])
     size = window(config) if config.flag("use_sliding_window") else 0
     slides = chosen(config, out["layers"], size, lambda i: size > 0 and not turned[i])
-    out |= {"window": slides, **llama.biases(config)}
+    out["window"] = slides
     if not any(turned):
         return {**out, "pos": "none", "base": Transformer.base, "rescale": ""}
     return {**out, "base": [out["base"] if turns else 0 for turns in turned]}
@@ -48,13 +48,10 @@ def _write(spec: Transformer) -> Values:
     }
 
 
-FAMILY = Family(
-    model_type="smollm3",
-    base_class="SmolLM3Model",
-    head_classes=("SmolLM3ForCausalLM",),
-    label_classes=decoder_labels("SmolLM3"),
+FAMILY = llama.family(
+    "smollm3",
+    "SmolLM3",
     defaults={
-        **llama.DEFAULTS,
         "vocab_size": 128256,
         "hidden_size": 2048,
         "intermediate_size": 11008,
@@ -73,18 +70,6 @@ FAMILY = Family(
     },
     read=_read,
     write=_write,
-    prefix="model.",
-    tensors=llama.tensors,
-    choices=llama.CHOICES,
     with_words={"tied": True},
-    presets={
-        "smollm3-3b": llama.preset(
-            *("smollm3", "SmolLM3ForCausalLM", 36, 2048, 11008, 16, 4, 128256, 65536),
-            no_rope_layer_interval=4,
-            rope_theta=5000000.0,
-            tie_word_embeddings=True,
-        ),
-    },
-    copies=llama.COPIES,
-    buffers=llama.BUFFERS,
+    models={"smollm3-3b": {"max_position_embeddings": 65536, "rope_theta": 5000000.0}},
 )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from segre.errors import SpecError
 from segre.models.activations import UNITS, activation
 from segre.models.config import Config
@@ -16,6 +14,7 @@ from segre.models.family import (
     fourfold,
     linear,
     norm,
+    parts,
     written_sizes,
 )
 from segre.spec import DEEPEST
@@ -98,61 +97,36 @@ def embeddings(spec: Transformer, config: Config, prefix: str) -> Names:
     }
 
 
-def attention(at: str) -> Names:
-    """Queries, keys, values and outputs."""
-    return {
-        **linear(f"{at}.attention.query", "Q"),
-        **linear(f"{at}.attention.key", "K"),
-        **linear(f"{at}.attention.value", "V"),
-        **linear(f"{at}.output.dense", "O"),
-    }
+ATTENTION: Names = {
+    **linear("attention.attention.query", "Q"),
+    **linear("attention.attention.key", "K"),
+    **linear("attention.attention.value", "V"),
+    **linear("attention.output.dense", "O"),
+}
+_HEAD = {**norm("vit.layernorm", "norm"), **linear("vit.pooler.dense", "pool")}
+_LAYER = {
+    **norm("layernorm_before", "norm1"),
+    **ATTENTION,
+    **norm("layernorm_after", "norm2"),
+    **linear("intermediate.dense", "up"),
+    **linear("output.dense", "down"),
+}
 
 
 def _tensors(spec: Transformer, part: str, config: Config) -> Names:
-    if part == "embed":
-        return embeddings(spec, config, "vit.")
-    if part == "head":
-        return {**norm("vit.layernorm", "norm"), **linear("vit.pooler.dense", "pool")}
-    at = f"vit.encoder.layer.{int(part) - 1}"
-    return {
-        **norm(f"{at}.layernorm_before", "norm1"),
-        **attention(f"{at}.attention"),
-        **norm(f"{at}.layernorm_after", "norm2"),
-        **linear(f"{at}.intermediate.dense", "up"),
-        **linear(f"{at}.output.dense", "down"),
-    }
+    embed = embeddings(spec, config, "vit.")
+    return parts(embed, _HEAD, "vit.encoder.layer.{}.", _LAYER)(spec, part, config)
 
 
-def preset(
-    model_type: str,
-    architecture: str,
-    patch: int,
-    image: int,
-    layers: int,
-    width: int,
-    heads: int,
-    **rest: Any,
-) -> Values:
-    """What public configs of models of patches say."""
-    return {
-        "model_type": model_type,
-        "architectures": [architecture],
-        "hidden_act": "gelu",
-        "hidden_size": width,
-        "image_size": image,
-        "num_attention_heads": heads,
-        "num_channels": 3,
-        "num_hidden_layers": layers,
-        "patch_size": patch,
-        "qkv_bias": True,
-        **rest,
-    }
+def sizes(patch: int, image: int, layers: int, width: int, heads: int, **rest: int) -> Values:
+    """What configs of public models of patches say beside the defaults of their family."""
+    out = {"patch_size": patch, "image_size": image, "num_hidden_layers": layers}
+    return {**out, "hidden_size": width, "num_attention_heads": heads, **rest}
 
 
-def _preset(patch: int, image: int, layers: int = 12, width: int = 768, heads: int = 12) -> Values:
-    own: Values = {"intermediate_size": 4 * width, "layer_norm_eps": 1e-12, "num_labels": 1000}
-    sizes = (patch, image, layers, width, heads)
-    return preset("vit", "ViTForImageClassification", *sizes, **own)
+def _labelled(patch: int, image: int, layers: int, width: int, heads: int) -> Values:
+    own = {"intermediate_size": 4 * width, "num_labels": 1000}
+    return sizes(patch, image, layers, width, heads, **own)
 
 
 FAMILY = Family(
@@ -178,10 +152,10 @@ FAMILY = Family(
     tensors=_tensors,
     choices=CHOICES,
     rest=fourfold,
-    presets={
-        "vit-base-patch16-224": _preset(16, 224),
-        "vit-base-patch32-384": _preset(32, 384),
-        "vit-large-patch16-224": _preset(16, 224, 24, 1024, 16),
+    models={
+        "vit-base-patch16-224": _labelled(16, 224, 12, 768, 12),
+        "vit-base-patch32-384": _labelled(32, 384, 12, 768, 12),
+        "vit-large-patch16-224": _labelled(16, 224, 24, 1024, 16),
     },
     also=("encoder_stride",),
     only={"is_causal": (False,), "qkv_bias": (True,), "pooler_act": ("tanh",)},

@@ -46,6 +46,11 @@ def kinds(spec: Transformer) -> list[str]:
     return [SLIDING if window else FULL for window in every]
 
 
+def widest(spec: Transformer) -> dict[str, Any]:
+    """The key of a config with one window for all layers, or for those that it lists."""
+    return {"sliding_window": max(spec.window, default=0) or None}
+
+
 def written(spec: Transformer) -> dict[str, Any]:
     """The keys of a config, written in full if all windows have one size or there are none."""
-    return {"sliding_window": max(spec.window, default=0) or None, "layer_types": kinds(spec)}
+    return {**widest(spec), "layer_types": kinds(spec)}

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from segre.models import roberta
+from segre.models import bert, roberta
 from segre.models.family import Values
 
-
-def _preset(*sizes: int) -> Values:
-    return roberta.preset("xlm-roberta", "XLMRobertaForMaskedLM", 250002, *sizes)
-
-
+_VOCABULARY: Values = {"vocab_size": 250002}  # of the public models
 FAMILY = roberta.family(
     "xlm-roberta",
     "XLMRoberta",
     30522,
     {
-        "xlm-roberta-base": _preset(12, 768, 12),
-        "xlm-roberta-large": _preset(24, 1024, 16),
+        "xlm-roberta-base": _VOCABULARY,
+        "xlm-roberta-large": bert.sizes(24, 1024, 16, **_VOCABULARY),
     },
 )

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, nextafter
 from sys import float_info
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from flint import arb, arb_mat, fmpq, fmpq_mat
@@ -47,6 +47,7 @@ class Optimum(Shown):
     solved: Fraction  # the objective of the solver's own heads, an upper bound of the minimum
     sizes: tuple[int, int, int, int]  # sequences, tokens, d, c
     beta: float
+    status: ClassVar[Status] = "upper-bound"  # what could be gained is at most the gap
 
     @property
     def gap(self) -> Fraction:
@@ -62,11 +63,6 @@ class Optimum(Shown):
     def value(self) -> float:
         """The gap, rounded up."""
         return _above(self.gap)
-
-    @property
-    def status(self) -> Status:
-        """What could be gained is at most the gap."""
-        return "upper-bound"
 
     @property
     def how(self) -> str:

@@ -44,13 +44,13 @@ def of_outcome(found: Outcome) -> Iterator[Block]:
 
 def block_of(key: str, table: Given) -> Table:
     """A table of an experiment."""
-    formats = table.formats or ("",) * len(table.columns)
+    formats = tuple(table.formats) or ("",) * len(table.columns)
     numeric = tuple(
         bool(form) or not any(isinstance(row[place], str) for row in table.rows)
         for place, form in enumerate(formats)
     )
-    columns, rows, note = table.columns, table.rows, table.note
-    given = (table.title, columns, rows, numeric, note)
+    columns, rows = tuple(table.columns), tuple(map(tuple, table.rows))
+    given = (table.title, columns, rows, numeric, table.note)
     return Table(key, *given, formats=formats, folds=True, empty=UNKNOWN)
 
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from segre.fields.interface import Array
-from segre.reproduce.claim import holds
-from segre.reproduce.experiment import Cell, Experiment, Found, Option, Panel, Run, Series, Table
+from segre.reproduce.claim import PAPER
+from segre.reproduce.experiment import Experiment, Found, Option, Panel, Run, Series, Table
 from segre.reproduce.path_effectiveness import NOT_ALL
 from segre.reproduce.state import Kept
 
@@ -28,7 +28,7 @@ VARIANTS = {  # skip, MLP
     "attention + skip + MLP": (True, True),
 }
 POINTS = 100
-NOISE = 0.03  # how far points are out of place
+NOISE = 0.03  # standard deviation of the noise on points
 COPIES = 20  # of each pair, to learn from
 MERGED = 0.1  # of the first distance
 
@@ -69,7 +69,7 @@ def walk(
 
 
 def distances(tokens: Array) -> Array:
-    """Between the tokens (steps + 1, 2, 2: time, token, coordinate), over the first distance."""
+    """Distances of tokens (time, token, coordinate), relative to the initial distance."""
     apart = np.linalg.norm(tokens[:, 0] - tokens[:, 1], axis=-1)
     return np.asarray(apart / apart[0])
 
@@ -88,11 +88,9 @@ def run(given: Run) -> Found:
     ends = {name: [merged(one) for one in each] for name, each in tokens.items()}
     alone, *others = VARIANTS
     claims = (
-        holds("Attention alone merges the tokens", "paper", [*map(_ends, ends[alone])]),
+        PAPER("Attention alone merges the tokens").holds([end is not None for end in ends[alone]]),
         *(
-            holds(
-                f"With {name}, they merge later or never",
-                "paper",
+            PAPER(f"With {name}, they merge later or never").holds(
                 _later(ends, name),
                 f"they merge at step {_steps(ends[name])}, and with attention alone at step "
                 f"{_steps(ends[alone])}",
@@ -100,15 +98,15 @@ def run(given: Run) -> Found:
             for name in others
         ),
     )
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
+    rows = [
         (
             name,
-            float(np.mean([one["loss"] ** 0.5 for one in each])),
-            _listed([f"{distances(one)[-1]:.2g}" for one in tokens[name]]),
+            float(np.mean(np.sqrt(each.of("loss")))),
+            ", ".join(f"{distances(one)[-1]:.2g}" for one in tokens[name]),
             _steps(ends[name]),
         )
         for name, each in found.items()
-    )
+    ]
     table = Table(
         "Two tokens on a circle of radius 0.3, moved repeatedly by one trained layer",
         ("layer", "step error", "final distance, by seed", "merged at step, by seed"),
@@ -124,10 +122,6 @@ def run(given: Run) -> Found:
     return Found(claims, (table,), _panels(tokens), notes)
 
 
-def _ends(step: int | None) -> bool:
-    return step is not None
-
-
 def _later(ends: dict[str, list[int | None]], name: str) -> list[bool]:
     """Whether a variant merges the tokens later than attention alone, for each seed."""
     never = float("inf")
@@ -136,24 +130,21 @@ def _later(ends: dict[str, list[int | None]], name: str) -> list[bool]:
 
 
 def _steps(ends: Sequence[int | None]) -> str:
-    return _listed(["-" if end is None else str(end) for end in ends])
+    return ", ".join("-" if end is None else str(end) for end in ends)
 
 
-def _listed(words: Sequence[str]) -> str:
-    return ", ".join(words)
-
-
-def _panels(tokens: dict[str, list[Array]]) -> tuple[Panel, ...]:
+def _panels(tokens: dict[str, list[Array]]) -> list[Panel]:
     """Where the tokens go for the first seed, and how far apart they are for all."""
     turn = np.linspace(0, 2 * np.pi, 61)
-    ring = Series("", tuple(RADIUS * np.cos(turn)), tuple(RADIUS * np.sin(turn)), "dots", -1)
+    x, y = (RADIUS * np.array([np.cos(turn), np.sin(turn)])).tolist()
+    ring = Series("", x, y, "dots", -1)
     panels = []
     for name, (first, *_) in tokens.items():
         end = merged(first)
         shown = first[: None if end is None else end + 1]
         paths = []
         for token in range(2):
-            x, y = (tuple(shown[:, token, axis].tolist()) for axis in range(2))
+            x, y = shown[:, token].T.tolist()
             paths += [
                 Series("", x, y, "line", token),
                 Series("", x[:1], y[:1], "points", token),
@@ -161,26 +152,13 @@ def _panels(tokens: dict[str, list[Array]]) -> tuple[Panel, ...]:
             ]
         said = "" if end is None else f", merged from step {end} on"
         panels.append(Panel(f"{name}{said}", "x", "y", (ring, *paths), equal=True))
-    lines = tuple(
-        Series(
-            name if place == 0 else "",
-            tuple(range(len(one))),
-            tuple(distances(one).tolist()),
-            "line",
-            colour,
-        )
+    lines = [
+        Series("" if place else name, range(len(one)), distances(one).tolist(), "line", colour)
         for colour, (name, each) in enumerate(tokens.items())
         for place, one in enumerate(each)
-    )
-    apart = Panel(
-        "Distance between the tokens, all seeds",
-        "step",
-        "distance / initial distance",
-        lines,
-        low=0,
-        high=3,
-    )
-    return (*panels, apart)
+    ]
+    axes = ("step", "distance / initial distance")
+    return [*panels, Panel("Distance between the tokens, all seeds", *axes, lines, low=0, high=3)]
 
 
 def arcs(points: int) -> tuple[Array, Array]:
@@ -193,7 +171,7 @@ def arcs(points: int) -> tuple[Array, Array]:
 
 
 def near(pairs: Array, copies: int, seed: int) -> Array:
-    """Copies of the pairs, each point moved a little."""
+    """Copies of the pairs, with noise on every point."""
     every = np.tile(pairs, (copies, 1, 1))
     return every + np.random.default_rng([seed, 4]).normal(scale=NOISE, size=every.shape)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 from math import isfinite
 from statistics import fmean, stdev
 from typing import Any, Literal
@@ -30,7 +31,7 @@ SOURCES: dict[Source, str] = {
 class Claim:
     """One claim: what is said, what is expected, what was measured.
 
-    >>> near("A third of the paths", "paper", 1 / 3, [0.33, 0.34, 0.33], tolerance=0.01).status
+    >>> PAPER("A third of the paths").near(1 / 3, [0.33, 0.34, 0.33], tolerance=0.01).status
     'reproduced'
     """
 
@@ -67,7 +68,7 @@ class Claim:
     def why(self) -> str:
         """Why it is not reproduced or cannot be tested.
 
-        >>> near("x", "paper", 1, [1.06, 0.97], tolerance=0.05).why
+        >>> PAPER("x").near(1, [1.06, 0.97], tolerance=0.05).why
         'further than 0.05 from 1 in 1 of 2 runs: 1.06'
         """
         if self.status == "reproduced" or self.reason:
@@ -117,39 +118,56 @@ class Claim:
         return follows if follows.why == found.reason else found
 
 
-def near(
-    says: str,
-    source: Source,
-    expected: float,
-    measured: Sequence[float],
-    *,
-    tolerance: float,
-    by_mean: bool = False,
-) -> Claim:
-    """The measured value is the expected one, within an absolute tolerance."""
-    return Claim(says, source, "=", expected, tolerance, tuple(measured), by_mean)
+@dataclass(frozen=True)
+class Statement:
+    """What is said, and where the expected value comes from; a comparison makes a claim of it."""
+
+    source: Source
+    says: str
+
+    def near(
+        self,
+        expected: float,
+        measured: Sequence[float],
+        *,
+        tolerance: float,
+        by_mean: bool = False,
+    ) -> Claim:
+        """The measured value is the expected one, within an absolute tolerance."""
+        return self._claim("=", measured, expected, tolerance, by_mean)
+
+    def at_most(self, expected: float, measured: Sequence[float]) -> Claim:
+        """The measured value is no larger."""
+        return self._claim("<=", measured, expected)
+
+    def at_least(self, expected: float, measured: Sequence[float]) -> Claim:
+        """The measured value is no smaller."""
+        return self._claim(">=", measured, expected)
+
+    def holds(self, measured: Sequence[bool], because: str = "") -> Claim:
+        """It is so, or is not, for each seed; `because` has the numbers that decide it."""
+        return self._claim("true", [*map(float, measured)], reason=because)
+
+    def untestable(self, reason: str) -> Claim:
+        """No experiment on this machine could show it; the reason says why."""
+        return self._claim("none", reason=reason)
+
+    def _claim(
+        self,
+        relation: Relation,
+        measured: Sequence[float] = (),
+        expected: float | None = None,
+        tolerance: float = 0.0,
+        by_mean: bool = False,
+        reason: str = "",
+    ) -> Claim:
+        compared = (relation, expected, tolerance, tuple(measured), by_mean, reason)
+        return Claim(self.says, self.source, *compared)
 
 
-def at_most(
-    says: str, source: Source, expected: float, measured: Sequence[float], *, by_mean: bool = False
-) -> Claim:
-    """The measured value is no larger."""
-    return Claim(says, source, "<=", expected, 0.0, tuple(measured), by_mean)
-
-
-def at_least(
-    says: str, source: Source, expected: float, measured: Sequence[float], *, by_mean: bool = False
-) -> Claim:
-    """The measured value is no smaller."""
-    return Claim(says, source, ">=", expected, 0.0, tuple(measured), by_mean)
-
-
-def holds(says: str, source: Source, measured: Sequence[bool], because: str = "") -> Claim:
-    """Something is so, or is not, for each seed; `because` has the numbers that decide it."""
-    values = tuple(float(value) for value in measured)
-    return Claim(says, source, "true", None, 0.0, values, reason=because)
-
-
-def not_testable(says: str, source: Source, reason: str) -> Claim:
-    """No experiment on this machine could show it; the reason says why."""
-    return Claim(says, source, "none", reason=reason)
+# Statements by where their expected values come from.
+PAPER = partial(Statement, "paper")
+LIMITED = partial(Statement, "paper, limit chosen here")
+RERUN = partial(Statement, "published code rerun")
+FORMULA = partial(Statement, "closed form")
+DERIVED = partial(Statement, "derived here")

@@ -12,9 +12,12 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import partial
+from functools import partial, reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any, Literal
+
+import numpy as np
 
 from segre.errors import SegreError
 from segre.geometry.progress import Progress, quiet
@@ -68,10 +71,14 @@ class Table:
     """Rows under columns; `formats` are those of Python, one for each column ("" is as it is)."""
 
     title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    formats: tuple[str, ...] = ()
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    formats: Sequence[str] = ()
     note: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", tuple(map(tuple, self.rows)))
+        _fix(self, "columns", "formats")
 
 
 @dataclass(frozen=True)
@@ -79,11 +86,14 @@ class Series:
     """A curve or points of a panel; equal colours (numbers from 0) belong together."""
 
     label: str  # "" is not in the legend
-    x: tuple[float, ...]
-    y: tuple[float | None, ...]
+    x: Sequence[float]
+    y: Sequence[float | None]
     mark: Mark = "line and points"
     colour: int | None = None  # by its place if not given; -1 is grey
-    spread: tuple[float, ...] = ()  # up and down, a deviation
+    spread: Sequence[float] = ()  # up and down, a deviation
+
+    def __post_init__(self) -> None:
+        _fix(self, "x", "y", "spread")
 
 
 @dataclass(frozen=True)
@@ -93,23 +103,62 @@ class Panel:
     title: str
     x: str
     y: str
-    series: tuple[Series, ...]
+    series: Sequence[Series]
     log_x: bool = False
     log_y: bool = False
     equal: bool = False  # a length is the same on both axes
-    ticks: tuple[float, ...] = ()  # of the first axis; chosen by the drawing if not given
+    ticks: Sequence[float] = ()  # of the first axis; chosen by the drawing if not given
     low: float | None = None  # of the second axis
     high: float | None = None
+
+    def __post_init__(self) -> None:
+        _fix(self, "series", "ticks")
 
 
 @dataclass(frozen=True)
 class Found:
     """What an experiment gives back."""
 
-    claims: tuple[Claim, ...]
-    tables: tuple[Table, ...] = ()
-    panels: tuple[Panel, ...] = ()
-    notes: tuple[str, ...] = ()  # what is derived, what differs from the paper, what is not shown
+    claims: Sequence[Claim]
+    tables: Sequence[Table] = ()
+    panels: Sequence[Panel] = ()
+    notes: Sequence[str] = ()  # what is derived, what differs from the paper, what is not shown
+
+    def __post_init__(self) -> None:
+        _fix(self, "claims", "tables", "panels", "notes")
+
+
+def _fix(one: object, *names: str) -> None:
+    """Sequences as tuples, so that what was read back equals what was written."""
+    for name in names:
+        object.__setattr__(one, name, tuple(getattr(one, name)))
+
+
+class Seeds(list[Any]):
+    """What a unit of work gave for each seed."""
+
+    def of(self, *path: str | int) -> list[Any]:
+        """The value at a path of names and places, for each seed.
+
+        >>> Seeds([{"loss": [3, 1]}, {"loss": [2, 0]}]).of("loss", -1)
+        [1, 0]
+        """
+        return [reduce(getitem, path, one) for one in self]
+
+    def means(self, *path: str | int) -> Any:
+        """The mean over seeds: a number, or a list of numbers."""
+        return np.mean(self.of(*path), axis=0).tolist()
+
+    def spreads(self, *path: str | int) -> Any:
+        """The deviation over seeds."""
+        return np.std(self.of(*path), axis=0).tolist()
+
+    def curve(
+        self, label: str, x: Sequence[float], *path: str | int, colour: int | None = None
+    ) -> Series:
+        """The means at a path, and how far the seeds are apart."""
+        spread = self.spreads(*path)
+        return Series(label, x, self.means(*path), colour=colour, spread=spread)
 
 
 @dataclass(frozen=True)
@@ -126,9 +175,9 @@ class Run:
         """A unit of work: plain data, computed once and then kept (see `Store`)."""
         return self.store.unit(name, work)
 
-    def each_seed(self, stage: str, work: Callable[[int, Kept], Any]) -> list[Any]:
+    def each_seed(self, stage: str, work: Callable[[int, Kept], Any]) -> Seeds:
         """A unit for each seed, under one name."""
-        found = []
+        found = Seeds()
         for place, seed in enumerate(self.seeds):
             self.progress(f"{stage}, seed {seed}", place, len(self.seeds))
             found.append(self.unit(f"{stage}, seed {seed}", partial(work, seed)))
@@ -175,7 +224,7 @@ class Outcome(Shown):
     seconds: float = 0.0  # of all parts of the run; no part of the document
 
     @property
-    def claims(self) -> tuple[Claim, ...]:
+    def claims(self) -> Sequence[Claim]:
         """What was compared."""
         return self.found.claims
 
@@ -207,10 +256,10 @@ class Outcome(Shown):
     def of(cls, document: Mapping[str, Any]) -> Outcome:
         """Read a document back."""
         found = Found(
-            tuple(Claim.of(claim) for claim in document["claims"]),
-            tuple(_table(table) for table in document["tables"]),
-            tuple(_panel(panel) for panel in document["panels"]),
-            tuple(document["notes"]),
+            [Claim.of(claim) for claim in document["claims"]],
+            [Table(**table) for table in document["tables"]],
+            [_panel(panel) for panel in document["panels"]],
+            document["notes"],
         )
         return cls(
             document["experiment"],
@@ -294,18 +343,5 @@ def command_of(
     return shlex.join(words)
 
 
-def _table(document: Mapping[str, Any]) -> Table:
-    rows = tuple(tuple(row) for row in document["rows"])
-    columns, formats = tuple(document["columns"]), tuple(document["formats"])
-    return Table(document["title"], columns, rows, formats, document["note"])
-
-
 def _panel(document: Mapping[str, Any]) -> Panel:
-    series = tuple(
-        Series(**{**one, **_tuples(one, "x", "y", "spread")}) for one in document["series"]
-    )
-    return Panel(**{**document, "series": series, **_tuples(document, "ticks")})
-
-
-def _tuples(document: Mapping[str, Any], *names: str) -> dict[str, Sequence[Any]]:
-    return {name: tuple(document[name]) for name in names}
+    return Panel(**{**document, "series": [Series(**one) for one in document["series"]]})

@@ -19,9 +19,8 @@ from collections.abc import Callable
 import numpy as np
 
 from segre.fields.interface import Array
-from segre.reproduce.claim import Source, at_least, at_most, holds, near, not_testable
+from segre.reproduce.claim import DERIVED, FORMULA, LIMITED, PAPER
 from segre.reproduce.experiment import (
-    Cell,
     Experiment,
     Found,
     Option,
@@ -43,11 +42,6 @@ def lognormal(rng: np.random.Generator, n: int) -> Array:
     return rng.lognormal(-np.log(2) / 2, np.log(2) ** 0.5, (n, n))
 
 
-def exponential(rng: np.random.Generator, n: int) -> Array:
-    """The same mean and variance, another distribution."""
-    return rng.exponential(size=(n, n))
-
-
 def key_query(rng: np.random.Generator, n: int) -> Array:
     """Exponentials of scores of n orthonormal tokens, with Gaussian keys and queries."""
     keys, queries = rng.standard_normal((2, n, n)) / n**0.5
@@ -56,7 +50,7 @@ def key_query(rng: np.random.Generator, n: int) -> Array:
 
 ENTRIES: dict[str, Callable[[np.random.Generator, int], Array]] = {
     "log-normal": lognormal,
-    "exponential": exponential,
+    "exponential": lambda rng, n: rng.exponential(size=(n, n)),  # the same mean and variance
     "key-query": key_query,
 }
 
@@ -126,69 +120,47 @@ def run(given: Run) -> Found:
     stacks = given.each_seed("depth", lambda seed, _kept: depths(seed, TOKENS, DEPTH))
     last = str(widths[-1])
 
-    def at(kind: str, name: str, width: str = last) -> list[float]:
-        return [one[kind][width][name] for one in spectra]
+    def at(kind: str, name: str) -> list[float]:
+        return spectra.of(kind, last, name)
 
     def slope(kind: str) -> list[float]:
-        logs = np.log(widths)
-        return [
-            float(
-                np.polyfit(logs, [np.log(one[kind][str(n)]["s2"] / n**0.5) for n in widths], 1)[0]
-            )
-            for one in spectra
-        ]
+        seconds = np.array([spectra.of(kind, str(n), "s2") for n in widths]).T / np.sqrt(widths)
+        return [float(np.polyfit(np.log(widths), one, 1)[0]) for one in np.log(seconds)]
 
     first, other = "log-normal", "exponential"
-    limit: Source = "closed form"
     s1, s2 = "Largest singular value", "Second singular value"
-    plain, removed = ([one[name] for one in stacks] for name in ("plain", "removed"))
+    plain, removed = (stacks.of(name) for name in ("plain", "removed"))
     claims = (
-        near(f"{s1}, n = {last}", "paper", 1, at(first, "s1"), tolerance=0.01),
-        near(f"{s2}: exponent in n", "paper", -0.5, slope(first), tolerance=0.03),
-        near("The same for key-query attention", "paper", -0.5, slope("key-query"), tolerance=0.05),
-        near(f"s2 sqrt(n), {first}, n = {last}", limit, 2, at(first, "s2"), tolerance=0.1),
-        near(f"s2 sqrt(n), {other}, n = {last}", limit, 2, at(other, "s2"), tolerance=0.1),
-        near(f"|lambda2| sqrt(n), n = {last}", limit, 1, at(first, "lambda2"), tolerance=0.1),
-        near(f"Stable rank, n = {last}", limit, 2, at(first, "rank"), tolerance=0.05),
-        near(
-            f"Stable rank / n without the outlier, n = {last}",
-            limit,
-            0.25,
-            at(first, "removed"),
-            tolerance=0.02,
+        PAPER(f"{s1}, n = {last}").near(1, at(first, "s1"), tolerance=0.01),
+        PAPER(f"{s2}: exponent in n").near(-0.5, slope(first), tolerance=0.03),
+        PAPER("The same for key-query attention").near(-0.5, slope("key-query"), tolerance=0.05),
+        FORMULA(f"s2 sqrt(n), {first}, n = {last}").near(2, at(first, "s2"), tolerance=0.1),
+        FORMULA(f"s2 sqrt(n), {other}, n = {last}").near(2, at(other, "s2"), tolerance=0.1),
+        FORMULA(f"|lambda2| sqrt(n), n = {last}").near(1, at(first, "lambda2"), tolerance=0.1),
+        FORMULA(f"Stable rank, n = {last}").near(2, at(first, "rank"), tolerance=0.05),
+        FORMULA(f"Stable rank / n without the outlier, n = {last}").near(
+            0.25, at(first, "removed"), tolerance=0.02
         ),
-        at_most(
-            "Stable rank of tokens after two plain layers",
-            "paper, limit chosen here",
-            1.05,
-            [one[2] for one in plain],
+        LIMITED("Stable rank of tokens after two plain layers").at_most(
+            1.05, stacks.of("plain", 2)
         ),
-        at_least(
-            "Stable rank after one layer: outlier removed / plain",
-            "paper, limit chosen here",
-            5,
-            [b[1] / a[1] for a, b in zip(plain, removed, strict=True)],
+        LIMITED("Stable rank after one layer: outlier removed / plain").at_least(
+            5, [b[1] / a[1] for a, b in zip(plain, removed, strict=True)]
         ),
-        holds(
-            "Removing the outlier slows the loss of rank with depth but does not stop it",
-            "derived here",
-            [one[1] > one[3] > one[DEPTH] > 2 for one in removed],
-        ),
-        not_testable(
-            "Removing the outlier helps to train transformers",
-            "paper",
-            "this needs training runs of the paper's size",
+        DERIVED(
+            "Removing the outlier slows the loss of rank with depth but does not stop it"
+        ).holds([one[1] > one[3] > one[DEPTH] > 2 for one in removed]),
+        PAPER("Removing the outlier helps to train transformers").untestable(
+            "this needs training runs of the paper's size"
         ),
     )
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (
-            kind,
-            n,
-            *(_mean(at(kind, name, str(n))) for name in ("s1", "s2", "lambda2", "rank", "removed")),
-        )
+    names = ("s1", "s2", "lambda2", "rank", "removed")
+    rows = [
+        (kind, n, *(spectra.means(kind, str(n), name) for name in names))
         for kind in ENTRIES
         for n in widths
-    )
+    ]
+    ranks = {"plain": stacks.means("plain"), "outlier removed": stacks.means("removed")}
     tables = (
         Table(
             "Spectra of random attention, means over seeds",
@@ -210,7 +182,7 @@ def run(given: Run) -> Found:
         Table(
             f"Stable rank of {TOKENS} tokens of width {TOKENS} after each layer, means over seeds",
             ("attention", *(str(layer) for layer in range(DEPTH + 1))),
-            (("plain", *_means(plain)), ("outlier removed", *_means(removed))),
+            [(name, *values) for name, values in ranks.items()],
             ("", *(".2f",) * (DEPTH + 1)),
         ),
     )
@@ -222,28 +194,21 @@ def run(given: Run) -> Found:
             (
                 *(
                     Series(
-                        kind,
-                        tuple(widths),
-                        tuple(_mean(at(kind, "s2", str(n))) / n**0.5 for n in widths),
+                        kind, widths, [spectra.means(kind, str(n), "s2") / n**0.5 for n in widths]
                     )
                     for kind in ENTRIES
                 ),
-                Series(
-                    "2 / sqrt(n)", tuple(widths), tuple(2 / n**0.5 for n in widths), "dashes", -1
-                ),
+                Series("2 / sqrt(n)", widths, [2 / n**0.5 for n in widths], "dashes", -1),
             ),
             log_x=True,
             log_y=True,
-            ticks=tuple(widths),
+            ticks=widths,
         ),
         Panel(
             "Stable rank of the tokens by depth",
             "layer",
             "stable rank",
-            (
-                Series("plain", tuple(range(DEPTH + 1)), _means(plain)),
-                Series("outlier removed", tuple(range(DEPTH + 1)), _means(removed)),
-            ),
+            [Series(name, range(DEPTH + 1), values) for name, values in ranks.items()],
             log_y=True,
         ),
     )
@@ -254,14 +219,6 @@ def run(given: Run) -> Found:
         "rank is that of X; the published code takes that of X X'.",
     )
     return Found(claims, tables, panels, notes)
-
-
-def _mean(values: list[float]) -> float:
-    return float(np.mean(values))
-
-
-def _means(rows: list[list[float]]) -> tuple[float, ...]:
-    return tuple(float(value) for value in np.mean(rows, axis=0))
 
 
 EXPERIMENT = Experiment(

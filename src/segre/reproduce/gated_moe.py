@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.special import softmax
 
 from segre.collapse.mechanisms import mechanism_study
 from segre.fields.interface import Array
@@ -23,14 +24,14 @@ from segre.fields.real import Real
 from segre.geometry.dimension import dimension
 from segre.geometry.flow import integrate, loss_and_gradient
 from segre.network import forward, tensors
-from segre.reproduce.claim import Claim, Source, at_least, at_most, near, not_testable
+from segre.reproduce.claim import DERIVED, LIMITED, PAPER, Claim
 from segre.reproduce.experiment import (
-    Cell,
     Experiment,
     Found,
     Option,
     Panel,
     Run,
+    Seeds,
     Series,
     Table,
     Work,
@@ -48,7 +49,7 @@ DEEP = "softmax/d=4,4,4,4,4,4,4/a=2/t=4"
 
 
 def spec_of(base: str, gate: str) -> Network:
-    """The stack with a gate; also without one a stack with a mechanism for every head."""
+    """The spec, with or without a gate."""
     head, _, t = base.rpartition("/t=")
     return Network.parse(f"{head}/gate={gate}/t={t}")
 
@@ -69,23 +70,17 @@ def mixture(spec: Network, vector: Array, X: Array) -> Array:
     for token, x in enumerate(X.T):
         for h in range(len(w["W_O"])):
             scores = (w["W_K"][h] @ X).T @ (w["W_Q"][h] @ x)
-            inner = np.exp(scores - scores.max())
-            inner /= inner.sum()  # the gate among tokens
+            inner = softmax(scores)  # the gate among tokens
             for k, o in enumerate(w["W_O"][h].T):
                 outer = 1 / (1 + np.exp(-(w["W_G"][h] @ x)[k]))  # the gate of one entry
-                out[:, token] += (
-                    o
-                    * outer
-                    * sum(
-                        share * float(w["W_V"][h][k] @ token_x)
-                        for share, token_x in zip(inner, X.T, strict=True)
-                    )
-                )
+                values = (float(w["W_V"][h][k] @ other) for other in X.T)
+                mixed = sum(share * v for share, v in zip(inner, values, strict=True))
+                out[:, token] += o * outer * mixed
     return out
 
 
 def identity_error(base: str, seed: int) -> float:
-    """How far the layer is from the mixture, relative to the largest entry."""
+    """The largest difference between layer and mixture, relative to the largest entry."""
     spec = spec_of(base, "element")
     rng = np.random.default_rng([seed, 21])
     vector, X = rng.standard_normal(spec.parameters), rng.standard_normal((spec.width, spec.t))
@@ -134,21 +129,16 @@ def run(given: Run) -> Found:
     )
     ranks = given.each_seed("depth", _depth)
     claims = (
-        at_most(
-            "Relative difference between the gated layer and the mixture of experts",
-            "paper, limit chosen here",
-            1e-13,
-            identity,
+        LIMITED("Relative difference between the gated layer and the mixture of experts").at_most(
+            1e-13, identity
         ),
         *_dimension_claims(counts),
         *_flow_claims(flows),
         *_rank_claims(ranks),
-        not_testable(
+        PAPER(
             "With the gate, polynomially many samples suffice; without it, exponentially many "
-            "are needed",
-            "paper",
-            "no experiment can show a rate of sample complexity",
-        ),
+            "are needed"
+        ).untestable("no experiment can show a rate of sample complexity"),
     )
     notes = (
         "That the layer is a mixture of experts is the paper's statement. Dimensions, conserved "
@@ -177,12 +167,8 @@ def _depth(seed: int, _kept: Kept) -> dict[str, Any]:
 
 def _dimension_claims(counts: dict[tuple[str, str], Any]) -> list[Claim]:
     return [
-        near(
-            f"Dimension of {base}, {GATES[gate]}",
-            "derived here",
-            value,
-            [_value(counts[base, gate])],
-            tolerance=0,
+        DERIVED(f"Dimension of {base}, {GATES[gate]}").near(
+            value, [_value(counts[base, gate])], tolerance=0
         )
         for base, values in DIMENSIONS.items()
         for gate, value in zip(GATES, values, strict=True)
@@ -190,7 +176,7 @@ def _dimension_claims(counts: dict[tuple[str, str], Any]) -> list[Claim]:
 
 
 def _said(gate: str) -> str:
-    """A gate in words, at the start of a sentence."""
+    """The name of a gate, capitalised."""
     return GATES[gate].capitalize()
 
 
@@ -198,81 +184,51 @@ def _value(count: Any) -> float:
     return float("nan") if count["value"] is None else float(count["value"])
 
 
-def _flow_claims(flows: list[Any]) -> list[Claim]:
+def _flow_claims(flows: Seeds) -> list[Claim]:
     still, moves = 1e-8, 1e-3
-    source: Source = "derived here"
     claims = [
-        at_most(
-            f"{_said(gate)}: change of V V' - O' O off the diagonal",
-            source,
-            still,
-            [one[gate]["others"] for one in flows],
+        DERIVED(f"{_said(gate)}: change of V V' - O' O off the diagonal").at_most(
+            still, flows.of(gate, "others")
         )
         for gate in ("none", "head")
     ]
     claims += [
-        at_most(
-            f"{_said(gate)}: change of V V' - O' O on the diagonal",
-            source,
-            still,
-            [one[gate]["diagonal"] for one in flows],
+        DERIVED(f"{_said(gate)}: change of V V' - O' O on the diagonal").at_most(
+            still, flows.of(gate, "diagonal")
         )
         for gate in GATES
     ]
     claims.append(
-        at_least(
-            f"{_said('element')}: change of V V' - O' O off the diagonal",
-            source,
-            moves,
-            [one["element"]["others"] for one in flows],
+        DERIVED(f"{_said('element')}: change of V V' - O' O off the diagonal").at_least(
+            moves, flows.of("element", "others")
         )
     )
     return claims
 
 
-def _rank_claims(ranks: list[Any]) -> list[Claim]:
-    source: Source = "derived here"
+def _rank_claims(ranks: Seeds) -> list[Claim]:
     claims = [
-        near(
-            f"{_said(gate)}: exponent of the relative residual in one layer",
-            source,
-            3 if gate == "none" else 1,
-            [one[gate]["exponent"] for one in ranks],
-            tolerance=0.01,
+        DERIVED(f"{_said(gate)}: exponent of the relative residual in one layer").near(
+            3 if gate == "none" else 1, ranks.of(gate, "exponent"), tolerance=0.01
         )
         for gate in GATES
     ]
     claims.append(
-        at_least(
-            "log10 of the relative residual after six layers: a gate per element minus no gate",
-            source,
-            50,
-            [one["element"]["relative"][-1] - one["none"]["relative"][-1] for one in ranks],
+        DERIVED(
+            "log10 of the relative residual after six layers: a gate per element minus no gate"
+        ).at_least(
+            50, [one["element"]["relative"][-1] - one["none"]["relative"][-1] for one in ranks]
         )
     )
     return claims
 
 
-def _tables(
-    counts: dict[tuple[str, str], Any], flows: list[Any], ranks: list[Any]
-) -> tuple[Table, ...]:
-    dims: tuple[tuple[Cell, ...], ...] = tuple(
-        (base, gate, one["parameters"], one["value"]) for (base, gate), one in counts.items()
-    )
+def _tables(counts: dict[tuple[str, str], Any], flows: Seeds, ranks: Seeds) -> tuple[Table, ...]:
+    dims = [(base, gate, one["parameters"], one["value"]) for (base, gate), one in counts.items()]
     names = ("loss", "one side", "diagonal", "others")
-    flow: tuple[tuple[Cell, ...], ...] = tuple(
-        (gate, *(float(np.max([one[gate][name] for one in flows])) for name in names))
-        for gate in GATES
-    )
+    flow = [(gate, *(max(flows.of(gate, name)) for name in names)) for gate in GATES]
+    rank = [(gate, ranks.means(gate, "exponent"), *ranks.means(gate, "relative")) for gate in GATES]
     depth = len(ranks[0]["none"]["relative"])
-    rank: tuple[tuple[Cell, ...], ...] = tuple(
-        (
-            gate,
-            float(np.mean([one[gate]["exponent"] for one in ranks])),
-            *np.mean([one[gate]["relative"] for one in ranks], axis=0).tolist(),
-        )
-        for gate in GATES
-    )
     return (
         Table(
             "Dimension with and without a gate",
@@ -302,7 +258,7 @@ def _tables(
     )
 
 
-def _panels(flows: list[Any], ranks: list[Any]) -> tuple[Panel, ...]:
+def _panels(flows: Seeds, ranks: Seeds) -> tuple[Panel, ...]:
     places = (0.0, 1.0, 2.0)
     least = 1e-17
     kinds = (
@@ -310,23 +266,17 @@ def _panels(flows: list[Any], ranks: list[Any]) -> tuple[Panel, ...]:
         ("others", "off-diagonal entries"),
         ("one side", "V V' alone"),
     )
-    changes = tuple(
+    changes = [
         Series(
             label,
             places,
-            tuple(max(float(np.max([one[gate][name] for one in flows])), least) for gate in GATES),
+            [max(*flows.of(gate, name), least) for gate in GATES],
             "points" if name != "one side" else "crosses",
         )
         for name, label in kinds
-    )
-    lines = tuple(
-        Series(
-            GATES[gate],
-            tuple(range(len(ranks[0][gate]["relative"]))),
-            tuple(np.mean([one[gate]["relative"] for one in ranks], axis=0).tolist()),
-        )
-        for gate in GATES
-    )
+    ]
+    means = {label: ranks.means(gate, "relative") for gate, label in GATES.items()}
+    lines = [Series(label, range(len(mean)), mean) for label, mean in means.items()]
     return (
         Panel(
             "Change of V V' - O' O in gradient flow",

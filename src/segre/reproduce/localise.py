@@ -15,12 +15,12 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from scipy.special import softmax
 
 from segre.collapse.residual import relative_residual
 from segre.fields.interface import Array
-from segre.reproduce.claim import at_least, at_most, holds, near, not_testable
+from segre.reproduce.claim import DERIVED, LIMITED, PAPER
 from segre.reproduce.experiment import (
-    Cell,
     Experiment,
     Found,
     Option,
@@ -40,14 +40,14 @@ MEASURES = ("distance", "residual", "entropy")
 
 
 def tokens(kind: str, rng: np.random.Generator) -> Array:
-    """Tokens of norm sqrt(width): those of a walk are like their neighbours."""
+    """Tokens of norm sqrt(width): steps of a random walk, or independent."""
     steps = rng.standard_normal((TOKENS, WIDTH))
     X = steps.cumsum(axis=0) if kind == "random walk" else steps
     return np.asarray(X * (WIDTH**0.5 / np.linalg.norm(X, axis=1, keepdims=True)))
 
 
 def scores_matrix(ratio: float, size: float, rng: np.random.Generator) -> Array:
-    """W_QK of a mean over deviation of its eigenvalues, and of a Frobenius norm."""
+    """W_QK with a given ratio of mean to deviation of its eigenvalues, and a given size."""
     G = rng.standard_normal((WIDTH, WIDTH))
     S = (G + G.T) / (2 * WIDTH) ** 0.5
     S = S - np.eye(WIDTH) * np.trace(S) / WIDTH
@@ -57,7 +57,7 @@ def scores_matrix(ratio: float, size: float, rng: np.random.Generator) -> Array:
 
 
 def attend(kind: str, ratio: float, size: float, draws: int, seed: int) -> dict[str, float]:
-    """Mean attended distance, residual of what is mixed over that of the tokens, and entropy."""
+    """Mean attended distance, relative residual after over before mixing, and entropy."""
     rng = np.random.default_rng([seed, 7])
     place = np.arange(TOKENS)
     apart = abs(place[:, None] - place)
@@ -65,8 +65,7 @@ def attend(kind: str, ratio: float, size: float, draws: int, seed: int) -> dict[
     for _ in range(draws):
         X, W = tokens(kind, rng), scores_matrix(ratio, size, rng)
         scores = X @ W @ X.T / WIDTH**0.5
-        P = np.exp(scores - scores.max(axis=1, keepdims=True))
-        P /= P.sum(axis=1, keepdims=True)
+        P = softmax(scores, axis=1)
         logs = np.log(np.where(P > 0, P, 1))
         found.append(
             (
@@ -89,71 +88,39 @@ def run(given: Run) -> Found:
 
     found = given.each_seed("attention", of_seed)
 
-    def at(kind: str, name: str, place: int) -> list[float]:
-        return [one[kind][place][name] for one in found]
-
     def mean(kind: str, name: str) -> list[float]:
-        return [float(np.mean(at(kind, name, place))) for place in range(len(RATIOS))]
+        return [found.means(kind, place, name) for place in range(len(RATIOS))]
 
     walk, other = KINDS
-    last, highest = len(RATIOS) - 1, float(np.log(TOKENS))
+    highest = float(np.log(TOKENS))
+    first, last = (found.of(walk, place, "distance") for place in (0, -1))
     claims = (
-        at_most(
-            "Random walk: attended distance at the largest ratio / at ratio 0",
-            "paper, limit chosen here",
-            0.5,
-            [
-                b / a
-                for a, b in zip(at(walk, "distance", 0), at(walk, "distance", last), strict=True)
-            ],
+        LIMITED("Random walk: attended distance at the largest ratio / at ratio 0").at_most(
+            0.5, [b / a for a, b in zip(first, last, strict=True)]
         ),
-        holds(
-            "Random walk: attended distance decreases with the ratio",
-            "paper",
-            [_monotone([-one[walk][n]["distance"] for n in range(len(RATIOS))]) for one in found],
+        PAPER("Random walk: attended distance decreases with the ratio").holds(
+            [_monotone([-one[walk][n]["distance"] for n in range(len(RATIOS))]) for one in found]
         ),
-        holds(
-            "Random walk: mixed tokens keep more of their residual as the ratio grows",
-            "paper",
-            [_monotone([one[walk][n]["residual"] for n in range(len(RATIOS))]) for one in found],
+        PAPER("Random walk: mixed tokens keep more of their residual as the ratio grows").holds(
+            [_monotone([one[walk][n]["residual"] for n in range(len(RATIOS))]) for one in found]
         ),
-        at_least(
-            "Random walk, no collapse: entropy / ln n at the largest ratio",
-            "paper, limit chosen here",
-            0.5,
-            [value / highest for value in at(walk, "entropy", last)],
+        LIMITED("Random walk, no collapse: entropy / ln n at the largest ratio").at_least(
+            0.5, [value / highest for value in found.of(walk, -1, "entropy")]
         ),
-        at_most(
-            "Independent tokens, collapse: entropy / ln n at the largest ratio",
-            "derived here",
-            0.5,
-            [value / highest for value in at(other, "entropy", last)],
+        DERIVED("Independent tokens, collapse: entropy / ln n at the largest ratio").at_most(
+            0.5, [value / highest for value in found.of(other, -1, "entropy")]
         ),
-        near(
-            "Random walk: attended distance at ratio 0",
-            "derived here",
-            21.7,
-            at(walk, "distance", 0),
-            tolerance=1,
-        ),
-        near(
-            "Random walk: attended distance at the largest ratio",
-            "derived here",
-            8.3,
-            at(walk, "distance", last),
-            tolerance=1,
-        ),
-        not_testable(
-            "Shrinking the deviation in training (LocAteR) lowers perplexity",
-            "paper",
-            "this needs the training of language models",
+        DERIVED("Random walk: attended distance at ratio 0").near(21.7, first, tolerance=1),
+        DERIVED("Random walk: attended distance at the largest ratio").near(8.3, last, tolerance=1),
+        PAPER("Shrinking the deviation in training (LocAteR) lowers perplexity").untestable(
+            "this needs the training of language models"
         ),
     )
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (kind, ratio, *(mean(kind, name)[place] for name in MEASURES))
+    rows = [
+        (kind, ratio, *(found.means(kind, place, name) for name in MEASURES))
         for kind in KINDS
         for place, ratio in enumerate(RATIOS)
-    )
+    ]
     table = Table(
         f"{TOKENS} tokens of width {WIDTH}, means over {draws} draws and all seeds",
         ("tokens", "mean / deviation", "attended distance", "residual ratio", "entropy"),
@@ -164,16 +131,14 @@ def run(given: Run) -> Found:
         "that of the tokens.",
     )
     names = ("attended distance", "residual ratio", "entropy")
-    panels = tuple(
+    panels = [
         Panel(
-            title.capitalize(),
-            "mean / deviation of the eigenvalues",
-            title,
-            tuple(Series(kind, RATIOS, tuple(mean(kind, name))) for kind in KINDS),
+            *(title.capitalize(), "mean / deviation of the eigenvalues", title),
+            [Series(kind, RATIOS, mean(kind, name)) for kind in KINDS],
             low=0,
         )
         for title, name in zip(names, MEASURES, strict=True)
-    )
+    ]
     notes = (
         "The tokens are a model: a walk with independent steps, each token scaled to the same "
         "norm. The paper's statement is about correlated tokens like these; with independent "

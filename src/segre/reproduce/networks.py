@@ -54,7 +54,7 @@ class Attention(nn.Module):
         self.b_O = nn.Parameter(torch.zeros(d))
 
     def forward(self, X: Tensor) -> Tensor:
-        """What all heads write; all of them at once."""
+        """The sum of all heads' outputs."""
         Q = self._read(X, self.W_Q, self.b_Q)
         K = self._read(X, self.W_K, self.b_K)
         V = self._read(X, self.W_V, self.b_V)
@@ -134,7 +134,7 @@ class PathNetwork(nn.Module):
             self.readout = nn.Sequential(last, nn.Linear(d, shape.outputs))
 
     def embed(self, inputs: Tensor) -> Tensor:
-        """What goes into the layers."""
+        """The input of the first layer."""
         if self.words is not None:
             X = self.words(inputs)
         else:
@@ -154,7 +154,7 @@ class PathNetwork(nn.Module):
         return FloatNetwork(tuple(pairs), skip=self.shape.skip)
 
     def recorded(self, X: Array) -> Pass:
-        """What the layers do to embedded tokens, in NumPy; norms are affine once written down."""
+        """A recorded pass of embedded tokens, in NumPy; norms are recorded as affine maps."""
         tokens, done = X, list[RecordedLayer]()
         for layer, pair in zip(self.layers, self.stack().layers, strict=True):
             alone = FloatNetwork((pair,), skip=self.shape.skip).forward(tokens)
@@ -172,7 +172,7 @@ class PathNetwork(nn.Module):
 
 
 def embedded(model: PathNetwork, inputs: Array) -> Array:
-    """What goes into the layers, in NumPy; the model is in double precision afterwards."""
+    """The input of the first layer, in NumPy; converts the model to double precision."""
     with torch.inference_mode():
         given = tensor(inputs)
         found = model.double().embed(given.double() if given.is_floating_point() else given)
@@ -180,7 +180,7 @@ def embedded(model: PathNetwork, inputs: Array) -> Array:
 
 
 def readout(model: PathNetwork, tokens: Array) -> Array:
-    """The readout of tokens that NumPy computed; the model is in double precision afterwards."""
+    """The readout of given tokens; converts the model to double precision."""
     with torch.inference_mode():
         return np.asarray(model.double().readout(torch.from_numpy(tokens)).numpy())
 
@@ -198,7 +198,7 @@ def plain_norm(X: Array, eps: float = 1e-12) -> Array:
 
 
 def _norm(norm: nn.LayerNorm, X: Array) -> TokenMap:
-    """What a norm does to tokens X, its roots fixed."""
+    """A LayerNorm as an affine map, with the deviations of tokens X fixed."""
     d = X.shape[-1]
     deviation = np.sqrt(X.var(axis=-1, keepdims=True) + norm.eps)
     centring = Affine(np.eye(d) - 1 / d, s=_array(norm.weight) / deviation)

@@ -17,9 +17,8 @@ import numpy as np
 from segre.geometry.closed_form import closed_form
 from segre.geometry.dimension import dimension
 from segre.geometry.estimate import spectrum
-from segre.reproduce.claim import Claim, near
+from segre.reproduce.claim import PAPER, Claim
 from segre.reproduce.experiment import (
-    Cell,
     Experiment,
     Found,
     Option,
@@ -61,9 +60,7 @@ def run(given: Run) -> Found:
         for kind in KINDS
         for d in widths
     }
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (kind, d, *(each[0][name] for name in COLUMNS)) for (kind, d), each in found.items()
-    )
+    rows = [(kind, d, *(each[0][name] for name in COLUMNS)) for (kind, d), each in found.items()]
     table = Table(
         "Dimension of two attention layers, t = 3, a = 2; every column is computed",
         ("kind", "d", *COLUMNS),
@@ -73,9 +70,9 @@ def run(given: Run) -> Found:
         "seed. gap: between the singular values that are counted and those that are not.",
     )
     return Found(
-        tuple(_claim(kind, widths, found, given.seeds) for kind in KINDS),
+        [_claim(kind, widths, found, given.seeds) for kind in KINDS],
         (table,),
-        tuple(_panel(kind, widths, found) for kind in KINDS),
+        [_panel(kind, widths, found) for kind in KINDS],
         (
             "Certified: the exact rank of the Jacobian mod p meets the upper bound from "
             "symmetries. The paper's public script plots the formula under the label of the "
@@ -86,10 +83,10 @@ def run(given: Run) -> Found:
 
 def _claim(kind: str, widths: list[int], found: dict[Any, Any], seeds: Sequence[int]) -> Claim:
     """How often the dimension is proved and is the expected one."""
-    return near(
+    return PAPER(
         f"Number of widths d = 3..{widths[-1]} at which the certified dimension of {kind} layers "
-        f"is that of the {KINDS[kind]}",
-        "paper",
+        f"is that of the {KINDS[kind]}"
+    ).near(
         len(widths),
         [
             sum(found[kind, d][n]["certified"] == found[kind, d][n]["conjectured"] for d in widths)
@@ -101,9 +98,7 @@ def _claim(kind: str, widths: list[int], found: dict[Any, Any], seeds: Sequence[
 
 def _panel(kind: str, widths: list[int], found: dict[Any, Any]) -> Panel:
     def series(label: str, name: str, mark: Any, colour: int) -> Series:
-        return Series(
-            label, tuple(widths), tuple(found[kind, d][0][name] for d in widths), mark, colour
-        )
+        return Series(label, widths, [found[kind, d][0][name] for d in widths], mark, colour)
 
     return Panel(
         f"Two {kind} layers, t = 3, a = 2",
@@ -115,7 +110,7 @@ def _panel(kind: str, widths: list[int], found: dict[Any, Any]) -> Panel:
             series("certified (exact rank = upper bound)", "certified", "points", 0),
             series("float32 rank (estimate)", "float32", "crosses", 3),
         ),
-        ticks=tuple(widths),
+        ticks=widths,
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from segre.collapse.shares import path_counts
-from segre.reproduce.claim import Claim, at_least, holds, near
+from segre.reproduce.claim import DERIVED, PAPER, RERUN, Claim
 from segre.reproduce.experiment import (
     Cell,
     Experiment,
@@ -22,6 +22,7 @@ from segre.reproduce.experiment import (
     Option,
     Panel,
     Run,
+    Seeds,
     Series,
     Table,
     Work,
@@ -102,52 +103,41 @@ def _meant(name: str, options: Mapping[str, Any], full: bool) -> Plan:
 # --- what is made of the numbers --------------------------------------------------------------
 
 
-def _claims(
-    plan: Plan, found: Sequence[Any], paths: Sequence[int], as_published: bool
-) -> tuple[Claim, ...]:
+def _claims(plan: Plan, found: Seeds, paths: Sequence[int], as_published: bool) -> list[Claim]:
     published, half = plan.published, plan.layers // 2
-    alone = np.mean([one["isolated"][0] for one in found], axis=0)
-    up_to = float(np.mean([one["up_to"][half] for one in found]))
+    alone, up_to = found.means("isolated", 0), found.means("up_to", half)
     claims = [
-        at_least(
-            f"Accuracy of the network, published as {published.full}, with a tolerance of {NEAR}",
-            "paper",
-            published.full - NEAR,
-            [one["accuracy"] for one in found],
-        ),
-        holds(
+        PAPER(
+            f"Accuracy of the network, published as {published.full}, with a tolerance of {NEAR}"
+        ).at_least(published.full - NEAR, found.of("accuracy")),
+        PAPER(
             "Isolated paths lose effect with length: the best have length at most 2, and from "
-            f"length {half} on two thirds of the effect is gone",
-            "paper",
+            f"length {half} on two thirds of the effect is gone"
+        ).holds(
             [_decays(plan, one) for one in found],
             f"{paths[0]} isolated paths have accuracies "
             f"{', '.join(f'{x:.3f}' for x in alone)} by length, and the most frequent label has "
-            f"{_mean_of(found, 'majority')[0]:.3f}, means over seeds",
+            f"{found.means('majority'):.3f}, means over seeds",
         ),
     ]
     if as_published:
         claims += [
-            near(
-                f"Accuracy of {paths[0]} isolated paths of length {k}",
-                "published code rerun",
-                value,
-                [one["isolated"][0][k] for one in found],
-                tolerance=0.1,
-                by_mean=True,
+            RERUN(f"Accuracy of {paths[0]} isolated paths of length {k}").near(
+                value, found.of("isolated", 0, k), tolerance=0.1, by_mean=True
             )
             for k, value in enumerate(published.lengths[:4])
         ]
     claims.append(
-        holds(
+        DERIVED(
             f"Exact sums: all paths of length up to {half} together come within {NEAR} of the "
-            "network",
-            "derived here",
+            "network"
+        ).holds(
             [one["up_to"][half] >= one["accuracy"] - NEAR for one in found],
             f"accuracy {up_to:.3f} up to length {half} and "
-            f"{_mean_of(found, 'accuracy')[0]:.3f} of the network, means over seeds",
+            f"{found.means('accuracy'):.3f} of the network, means over seeds",
         )
     )
-    return tuple(claims)
+    return claims
 
 
 def _decays(plan: Plan, one: Any) -> bool:
@@ -158,44 +148,39 @@ def _decays(plan: Plan, one: Any) -> bool:
     return effect > NEAR and best <= 2 and late <= majority + NEAR + effect / 3
 
 
-def _summary(plan: Plan, found: Sequence[Any]) -> Table:
+def _summary(plan: Plan, found: Seeds) -> Table:
     published = plan.published
+
+    def over(name: str) -> tuple[float, float]:
+        return found.means(name), found.spreads(name)
+
     rows: list[tuple[Cell, ...]] = [
-        ("accuracy", *_mean_of(found, "accuracy"), published.full, published.rerun),
-        ("on training data", *_mean_of(found, "on_learned"), None, None),
-        ("most frequent label", *_mean_of(found, "majority"), published.chance, None),
+        ("accuracy", *over("accuracy"), published.full, published.rerun),
+        ("on training data", *over("on_learned"), None, None),
+        ("most frequent label", *over("majority"), published.chance, None),
     ]
     if found[0]["ceiling"] < 1:
-        rows.append(("highest possible", *_mean_of(found, "ceiling"), None, None))
+        rows.append(("highest possible", *over("ceiling"), None, None))
     title = f"{plan.title[0].upper()}{plan.title[1:]}, accuracy per token"
     columns = ("", "segre", "± over seeds", "paper", "published code rerun")
-    return Table(title, columns, tuple(rows), ("", ".3f", ".3f", "", ""))
+    return Table(title, columns, rows, ("", ".3f", ".3f", "", ""))
 
 
-def _mean_of(found: Sequence[Any], name: str) -> tuple[float, float]:
-    values = [one[name] for one in found]
-    return float(np.mean(values)), float(np.std(values))
-
-
-def _by_length(plan: Plan, found: Sequence[Any], paths: Sequence[int], as_published: bool) -> Table:
+def _by_length(plan: Plan, found: Seeds, paths: Sequence[int], as_published: bool) -> Table:
     counts = path_counts([plan.heads] * plan.layers)
     rerun = plan.published.lengths if as_published else ()
 
     def row(k: int) -> tuple[Cell, ...]:
-        exact, up_to = (
-            float(np.mean([one[name][k] for one in found])) for name in ("exact", "up_to")
-        )
-        alone = [
-            float(np.mean([one["isolated"][n][k] for one in found])) for n in range(len(paths))
-        ]
-        return (k, counts[k], exact, up_to, *alone, rerun[k] if k < len(rerun) else None)
+        alone = (found.means("isolated", n, k) for n in range(count))
+        whole = found.means("exact", k), found.means("up_to", k)
+        return (k, counts[k], *whole, *alone, rerun[k] if k < len(rerun) else None)
 
     count = len(paths)
     isolated = (f"{number} isolated" for number in paths)
     return Table(
         "Accuracy by path length, means over seeds",
         ("length", "paths", "exact", "up to k", *isolated, "published code rerun"),
-        tuple(row(k) for k in range(plan.layers + 1)),
+        [row(k) for k in range(plan.layers + 1)],
         ("d", ",d", ".3f", ".3f", *(".3f",) * count, ".2f"),
         "exact: all paths of one length, as terms of the network. up to k: all paths of length "
         "at most k, with the biases of the layers. isolated: that many random paths, each run as "
@@ -203,31 +188,22 @@ def _by_length(plan: Plan, found: Sequence[Any], paths: Sequence[int], as_publis
     )
 
 
-def _panels(
-    plan: Plan, found: Sequence[Any], paths: Sequence[int], as_published: bool
-) -> tuple[Panel, ...]:
-    lengths = tuple(range(plan.layers + 1))
+def _panels(plan: Plan, found: Seeds, paths: Sequence[int], as_published: bool) -> list[Panel]:
+    lengths = range(plan.layers + 1)
     ends = (0.0, float(plan.layers))
-
-    def series(label: str, values: Sequence[Sequence[float]], colour: int) -> Series:
-        mean, spread = np.mean(values, axis=0).tolist(), np.std(values, axis=0).tolist()
-        return Series(label, lengths, tuple(mean), colour=colour, spread=tuple(spread))
-
-    level, majority = (_mean_of(found, name)[0] for name in ("accuracy", "majority"))
+    level, majority = found.means("accuracy"), found.means("majority")
     levels = (
         Series(f"the network: {level:.3f}", ends, (level, level), "line", -1),
         Series(f"most frequent label: {majority:.2f}", ends, (majority, majority), "dots", -1),
     )
     own = (
-        series("all paths of length up to k", [one["up_to"] for one in found], 2),
-        series("all paths of length k", [one["exact"] for one in found], 0),
+        found.curve("all paths of length up to k", lengths, "up_to", colour=2),
+        found.curve("all paths of length k", lengths, "exact", colour=0),
     )
-    other = tuple(
-        series(
-            f"{count} paths of length k", [one["isolated"][n] for one in found], (1, 4, 6)[n % 3]
-        )
+    other = [
+        found.curve(f"{count} paths of length k", lengths, "isolated", n, colour=(1, 4, 6)[n % 3])
         for n, count in enumerate(paths)
-    )
+    ]
     rerun = plan.published.lengths if as_published else ()
     crosses = (Series("published code rerun", lengths[: len(rerun)], rerun, "crosses", 3),)
     lines = {
@@ -235,10 +211,10 @@ def _panels(
         "Sampled paths, run as separate networks": (*other, *(crosses if rerun else ())),
     }
     axes = ("path length k", "accuracy per token")
-    return tuple(
+    return [
         Panel(title, *axes, (*some, *levels), low=-0.06, high=1.06, ticks=lengths)
         for title, some in lines.items()
-    )
+    ]
 
 
 def _notes(plan: Plan, network: str) -> tuple[str, ...]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from segre.collapse.shares import path_counts, path_shares
-from segre.reproduce.claim import at_most
-from segre.reproduce.experiment import Cell, Experiment, Found, Panel, Run, Series, Table
+from segre.reproduce.claim import PAPER
+from segre.reproduce.experiment import Experiment, Found, Panel, Run, Series, Table
 from segre.reproduce.path_effectiveness import NOT_ALL
 
 # Layers, heads, and the published shares of the longest paths and of those one shorter.
@@ -67,40 +67,32 @@ def run(given: Run) -> Found:
     """Every model."""
     every = rows()
     kept = given.unit("shares", lambda _kept: [row.apart for row in every])
-    claims = tuple(
-        at_most(
-            f"{row.model}: largest difference from the published P(L) and P(L-1)",
-            "paper",
-            0.5e-4,
-            [apart],
+    claims = [
+        PAPER(f"{row.model}: largest difference from the published P(L) and P(L-1)").at_most(
+            0.5e-4, [apart]
         )
         for row, apart in zip(every, kept, strict=True)
-    )
-    lines: tuple[tuple[Cell, ...], ...] = tuple(
+    ]
+    lines = [
         (
             *(row.model, row.layers, row.heads, float(row.paths)),
             *(row.shares[-1], row.published[0], row.shares[-2], row.published[1]),
         )
         for row in every
-    )
+    ]
     table = Table(
         "Shares of paths by length; L is the number of layers, and a path may skip layers",
         ("model", "L", "heads", "paths", "P(L), segre", "paper", "P(L-1), segre", "paper"),
         lines,
         ("", "d", "d", ".1e", ".4f", ".4f", ".4f", ".4f"),
     )
-    curves = tuple(
-        Series(
-            row.model,
-            tuple(range(min(row.layers, 8) + 1)),
-            tuple(row.shares[-1 - missing] for missing in range(min(row.layers, 8) + 1)),
-        )
-        for row in every
-    )
-    crosses = tuple(
+    curves = [
+        Series(row.model, range(min(row.layers, 8) + 1), row.shares[:-10:-1]) for row in every
+    ]
+    crosses = [
         Series("" if place else "paper", (0, 1), row.published, "crosses", -1)
         for place, row in enumerate(every)
-    )
+    ]
     panel = Panel("Shares of paths", "layers skipped", "share of all paths", (*curves, *crosses))
     return Found(claims, (table,), (panel,), ("Counted, not measured: nothing is trained.",))
 

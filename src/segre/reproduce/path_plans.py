@@ -47,7 +47,7 @@ class Plan:
     notes: tuple[str, ...] = ()
 
     def examples(self, seed: int) -> tuple[Examples, Examples]:
-        """To learn from, and to test with."""
+        """Training and test examples."""
         if self.name == "path-memorize":
             return memorising(self.train, self.length, seed)
         draw: Callable[..., tuple[Examples, Examples]]

@@ -87,7 +87,7 @@ class Isolated:
         return plain_norm(total) if self.norms else np.asarray(total)
 
     def output(self, path: Path) -> Array:
-        """What one path gives."""
+        """The output of one path."""
         if path not in self.outputs:
             self.outputs[path] = self._run(path)
         return self.outputs[path]
@@ -103,7 +103,7 @@ class Isolated:
         return tokens
 
     def forget(self) -> None:
-        """Paths of another length come next."""
+        """Drop the outputs of all paths."""
         self.outputs.clear()
 
 
@@ -117,7 +117,7 @@ def network_accuracy(model: PathNetwork, examples: Examples) -> float:
 
 
 def ceiling(examples: Examples) -> float:
-    """The best accuracy if equal words of a sentence must be given equal labels (0 or 1)."""
+    """The best accuracy if equal words of a sentence must get equal labels (0 or 1)."""
     best = 0
     for words, labels in zip(examples.inputs, examples.labels, strict=True):
         ones, all_of_it = np.bincount(words, weights=labels), np.bincount(words)
@@ -126,7 +126,7 @@ def ceiling(examples: Examples) -> float:
 
 
 def parts_of(examples: Examples) -> Iterator[Examples]:
-    """No more at once than fit into memory."""
+    """The examples, in parts that fit into memory."""
     step = max(1, TOKENS // examples.labels.shape[1])
     for start in range(0, len(examples.labels), step):
         part = slice(start, start + step)

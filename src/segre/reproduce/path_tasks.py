@@ -36,7 +36,7 @@ class Examples:
 def sorting(
     train: int = 1000, test: int = 200, length: int = 8, alphabet: int = 10, seed: int = 0
 ) -> tuple[Examples, Examples]:
-    """Letters, repeats allowed; the label at a place is the letter there once they are sorted."""
+    """Random letters; the label of a place is the letter there after sorting."""
     rng = np.random.default_rng([seed, 1])
 
     def some(count: int) -> Examples:
@@ -49,7 +49,7 @@ def sorting(
 def convex_hull(
     train: int = 10000, test: int = 300, length: int = 10, seed: int = 0
 ) -> tuple[Examples, Examples]:
-    """Points of a square of side 10 that is moved about; the label: is it on the hull?"""
+    """Points of a randomly shifted square of side 10; the label: is it on the hull?"""
     rng = np.random.default_rng([seed, 2])
 
     def some(count: int) -> Examples:

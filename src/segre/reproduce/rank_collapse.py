@@ -11,7 +11,7 @@ variant of ALBERT here, the published surgery; the others take out the whole sub
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -22,11 +22,22 @@ import numpy.typing as npt
 from segre.checkpoint.inputs import random_tokens
 from segre.checkpoint.runnable import load
 from segre.collapse.curves import FLOOR, curves
-from segre.collapse.variants import FULL, PAPER
+from segre.collapse.variants import FULL
+from segre.collapse.variants import PAPER as FOUR
 from segre.fields.interface import Array
 from segre.models import PRESETS
-from segre.reproduce.claim import Claim, holds, near, not_testable
-from segre.reproduce.experiment import Cell, Experiment, Found, Option, Panel, Run, Series, Table
+from segre.reproduce.claim import DERIVED, PAPER, RERUN, Claim
+from segre.reproduce.experiment import (
+    Cell,
+    Experiment,
+    Found,
+    Option,
+    Panel,
+    Run,
+    Seeds,
+    Series,
+    Table,
+)
 from segre.reproduce.path_effectiveness import NOT_ALL
 from segre.reproduce.state import Kept
 from segre.transformer.forward import Tensors, WeightSource
@@ -56,7 +67,7 @@ FIGURE: dict[str, tuple[Known, ...]] = {
     ),
 }
 # The same of a run of the published code on random tokens: what is known of it.
-RERUN: dict[str, tuple[Known, ...]] = {
+RERAN: dict[str, tuple[Known, ...]] = {
     "bert": ((0.584, 0.0161, 4e-7), (), (), (*(None,) * 7, 0.378)),
     "albert": ((0.757, 0.0019, 2e-7), (), (), (*(None,) * 7, 0.210)),
 }
@@ -103,10 +114,10 @@ def measure(
     """Mean relative residuals of every variant, after every layer."""
     loaded = load(_config(model, layers, width), seed)
     inputs = random_tokens(loaded, count, length, seed)
-    measured = curves(loaded, inputs, PAPER)
+    measured = curves(loaded, inputs, FOUR)
     found = {
         name: measured[variant].mean().tolist()
-        for name, variant in zip(VARIANTS, PAPER, strict=True)
+        for name, variant in zip(VARIANTS, FOUR, strict=True)
     }
     if model == "albert":
         cut = replace(loaded, tensors=WithoutMatrices(loaded))
@@ -122,108 +133,82 @@ def run(given: Run) -> Found:
     found = {model: given.each_seed(model, partial(measure, model, **options)) for model in models}
     claims = [*_orderings(found), *(_numbers(found) if as_published else ())]
     claims += [
-        not_testable(
-            "The curves of XLNet",
-            "paper",
-            "it has relative positions with two streams, which specs cannot express",
+        PAPER("The curves of XLNet").untestable(
+            "it has relative positions with two streams, which specs cannot express"
         ),
-        not_testable(
-            "The curves of pretrained models",
-            "paper",
-            "no weights are downloaded; `segre model collapse` measures a local checkpoint",
+        PAPER("The curves of pretrained models").untestable(
+            "no weights are downloaded; `segre model collapse` measures a local checkpoint"
         ),
     ]
-    tables = tuple(_table(model, each, as_published) for model, each in found.items())
-    panels = tuple(_panel(model, each, as_published) for model, each in found.items())
+    tables = [_table(model, each, as_published) for model, each in found.items()]
+    panels = [_panel(model, each, as_published) for model, each in found.items()]
     notes = (
         "The layers of ALBERT share one draw of weights, so its numbers vary over seeds; the "
         "paper's come from a single draw.",
         "paper: read off its figures, on 32 texts. published code rerun: on random tokens, as "
         f"here. fl: at most {FLOOR:.1e}, the rounding floor of single precision.",
     )
-    return Found(tuple(claims), tables, panels, notes)
+    return Found(claims, tables, panels, notes)
 
 
-def _orderings(found: Mapping[str, Sequence[Any]]) -> Iterator[Claim]:
+def _orderings(found: Mapping[str, Seeds]) -> Iterator[Claim]:
     for model, each in found.items():
         for says, variants, collapses in (
             ("attention alone collapses", VARIANTS[:1], True),
             ("MLPs without skips do not prevent collapse", VARIANTS[1:2], True),
             ("skips prevent collapse, with and without MLPs", VARIANTS[2:], False),
         ):
-            yield holds(
-                f"{_named(model)}: {says}",
-                "paper",
-                [
-                    all((one[name][-1] < COLLAPSED) == collapses for name in variants)
-                    for one in each
-                ],
+            yield PAPER(f"{_named(model)}: {says}").holds(
+                [all((one[name][-1] < COLLAPSED) == collapses for name in variants) for one in each]
             )
 
 
-def _numbers(found: Mapping[str, Sequence[Any]]) -> Iterator[Claim]:
-    """After the last layer with skips; after the first without."""
+def _numbers(found: Mapping[str, Seeds]) -> Iterator[Claim]:
+    """Published numbers: after the last layer with skips, after the first without."""
     for model, each in found.items():
         for place, name in enumerate(VARIANTS[2:], start=2):
             if model == "albert" and name == "+ skip":
                 continue  # the paper's number is of its own surgery
-            yield near(
-                f"{_named(model)} ({name}): relative residual after layer 12",
-                "paper",
-                FIGURE[model][place][-1] or 0,
-                [one[name][-1] for one in each],
-                tolerance=0.1,
+            yield PAPER(f"{_named(model)} ({name}): relative residual after layer 12").near(
+                FIGURE[model][place][-1] or 0, each.of(name, -1), tolerance=0.1
             )
-        first, last = RERUN[model][0][1] or 1, RERUN[model][3][-1] or 1
-        yield near(
+        first, last = RERAN[model][0][1] or 1, RERAN[model][3][-1] or 1
+        yield RERUN(
             f"{_named(model)} (attention): log10 of the relative residual after layer 1, within a "
-            "factor of two",
-            "published code rerun",
+            "factor of two"
+        ).near(
             float(np.log10(first)),
             [float(np.log10(one["attention"][1])) for one in each],
             tolerance=float(np.log10(2)),
         )
-        yield near(
-            f"{_named(model)} (full): relative residual after layer 12",
-            "published code rerun",
-            last,
-            [one["full"][-1] for one in each],
-            tolerance=0.1,
+        yield RERUN(f"{_named(model)} (full): relative residual after layer 12").near(
+            last, each.of("full", -1), tolerance=0.1
         )
     if "albert" in found:
         each = found["albert"]
-        yield near(
-            f"ALBERT ({SURGERY}): relative residual after layer 12",
-            "paper",
-            0.256,
-            [one[SURGERY][-1] for one in each],
-            tolerance=0.05,
+        yield PAPER(f"ALBERT ({SURGERY}): relative residual after layer 12").near(
+            0.256, each.of(SURGERY, -1), tolerance=0.05
         )
-        yield near(
-            "ALBERT (+ skip, whole MLP removed): relative residual after layer 12",
-            "derived here",
-            0.08,
-            [one["+ skip"][-1] for one in each],
-            tolerance=0.03,
+        yield DERIVED("ALBERT (+ skip, whole MLP removed): relative residual after layer 12").near(
+            0.08, each.of("+ skip", -1), tolerance=0.03
         )
 
 
-def _layers(each: Sequence[Any]) -> list[int]:
-    """The layers of the table: the published ones, as far as there are so many."""
+def _layers(each: Seeds) -> list[int]:
+    """The layers of the table: the published ones that exist, and the last."""
     last = len(each[0]["full"]) - 1
     return [layer for layer in LAYERS if layer < last] + [last]
 
 
-def _table(model: str, each: Sequence[Any], as_published: bool) -> Table:
+def _table(model: str, each: Seeds, as_published: bool) -> Table:
     layers = _layers(each)
     rows: list[tuple[Cell, ...]] = []
     for name in each[0]:
-        means = np.mean([one[name] for one in each], axis=0)
-        rows.append((name, "segre", *(_residual(float(means[layer])) for layer in layers)))
+        rows.append((name, "segre", *(_residual(each.means(name, layer)) for layer in layers)))
         for source, values in _known(model, name) if as_published else ():
             rows.append(("", source, *map(_residual, values)))
     title = f"{_named(model)}: mean relative residual after each layer, means over seeds"
-    return Table(title, ("variant", "source", *map(str, layers)), tuple(rows))
+    return Table(title, ("variant", "source", *map(str, layers)), rows)
 
 
 def _known(model: str, name: str) -> Iterator[tuple[str, Known]]:
@@ -233,26 +218,25 @@ def _known(model: str, name: str) -> Iterator[tuple[str, Known]]:
     if name not in VARIANTS:
         return
     place = VARIANTS.index(name)
-    for source, every in (("paper", FIGURE), ("published code rerun", RERUN)):
+    for source, every in (("paper", FIGURE), ("published code rerun", RERAN)):
         values = every[model][place]
         if values:
             yield source, values + (None,) * (len(LAYERS) - len(values))
 
 
-def _panel(model: str, each: Sequence[Any], as_published: bool) -> Panel:
+def _panel(model: str, each: Seeds, as_published: bool) -> Panel:
     series = []
     for colour, name in enumerate(each[0]):
-        means = np.maximum(np.mean([one[name] for one in each], axis=0), 3e-9)
-        x = tuple(range(len(means)))
-        series.append(Series(name, x, tuple(means.tolist()), colour=colour))
+        means = [max(value, 3e-9) for value in each.means(name)]
+        series.append(Series(name, range(len(means)), means, colour=colour))
         for source, values in _known(model, name) if as_published else ():
             if source == "paper":
-                above = tuple(value if (value or 0) > FLOOR else None for value in values)
+                above = [value if (value or 0) > FLOOR else None for value in values]
                 series.append(Series("", LAYERS, above, "crosses", colour))
     if as_published:
         series.append(Series("paper", (), (), "crosses", -1))
     axes = ("layer", "mean relative residual")
-    return Panel(_named(model), *axes, tuple(series), log_y=True)
+    return Panel(_named(model), *axes, series, log_y=True)
 
 
 def _named(model: str) -> str:

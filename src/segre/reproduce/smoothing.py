@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from scipy.special import softmax
 
 from segre.checkpoint.inputs import random_tokens
 from segre.checkpoint.runnable import load
@@ -24,9 +25,8 @@ from segre.collapse.curves import curves
 from segre.collapse.variants import FULL
 from segre.fields.interface import Array
 from segre.models import PRESETS
-from segre.reproduce.claim import Source, at_most, holds, near, not_testable
+from segre.reproduce.claim import DERIVED, PAPER
 from segre.reproduce.experiment import (
-    Cell,
     Experiment,
     Found,
     Option,
@@ -43,20 +43,14 @@ DEVIATIONS = (0.5, 1.0, 2.0, 3.0)
 FUSIONS = ("mean", "max", "concat")
 
 
-def softmax(scores: Array) -> Array:
-    """Over the last axis."""
-    P = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return np.asarray(P / P.sum(axis=-1, keepdims=True))
-
-
 def contraction(A: Array) -> float:
-    """|C A C|_2: the largest factor on what tells tokens apart."""
+    """|C A C|_2: the largest factor on differences between tokens."""
     inner = A - A.mean(axis=0)
     return float(np.linalg.norm(inner - inner.mean(axis=1, keepdims=True), 2))
 
 
 def distance(X: Array) -> float:
-    """From all tokens being the same."""
+    """d_M(X): the Frobenius distance from the mean token."""
     return float(np.linalg.norm(X - X.mean(axis=0)))
 
 
@@ -65,18 +59,18 @@ def random_contraction(deviation: float, causal: bool, draws: int, seed: int) ->
     rng = np.random.default_rng([seed, 11])
     hidden = np.triu(np.full((TOKENS, TOKENS), -np.inf), 1) if causal else 0.0
     scores = deviation * rng.standard_normal((draws, TOKENS, TOKENS)) + hidden
-    return float(np.mean([contraction(softmax(one)) for one in scores]))
+    return float(np.mean([contraction(softmax(one, axis=-1)) for one in scores]))
 
 
 def bound_ratios(draws: int, seed: int) -> list[float]:
-    """Of random layers, the distance after over the bound; at most one if the bound holds."""
+    """The distance after a random layer over its bound; at most one if the bound holds."""
     rng = np.random.default_rng([seed, 13])
     out = []
     for _ in range(draws):
         n, d = int(rng.integers(2, 20)), int(rng.integers(2, 16))
         X = rng.standard_normal((n, d)) * rng.lognormal(sigma=1) + rng.standard_normal(d)
         W, W1, W2 = (rng.standard_normal((d, d)) * rng.lognormal(-1, 1) / d**0.5 for _ in range(3))
-        A = softmax(rng.standard_normal((n, n)) * rng.lognormal(sigma=1))
+        A = softmax(rng.standard_normal((n, n)) * rng.lognormal(sigma=1), axis=-1)
         first, sigma1 = _normed(X + A @ X @ W)
         last, sigma2 = _normed(first + np.maximum(first @ W1, 0) @ W2)
         norms = [float(np.linalg.norm(one, 2)) for one in (W, W1, W2)]
@@ -126,67 +120,52 @@ def run(given: Run) -> Found:
     )
     sizes = (options["width"], options["count"], options["length"])
     models = given.each_seed("BERT", lambda seed, _kept: in_bert(*sizes, seed))
-    seen, causal = ([one[name] for one in found] for name in ("all tokens", "causal"))
-    own: Source = "derived here"
     tried = options["layers"]
     claims = (
-        at_most(f"Distance / bound, largest over {tried:,} random layers", own, 1, ratios),
-        near(
-            "lambda for scores with standard deviation 1",
-            own,
-            0.35,
-            _column(seen, 1),
-            tolerance=0.03,
+        DERIVED(f"Distance / bound, largest over {tried:,} random layers").at_most(1, ratios),
+        DERIVED("lambda for scores with standard deviation 1").near(
+            0.35, found.of("all tokens", 1), tolerance=0.03
         ),
-        near(
-            "lambda for scores with standard deviation 3",
-            own,
-            1.24,
-            _column(seen, 3),
-            tolerance=0.1,
+        DERIVED("lambda for scores with standard deviation 3").near(
+            1.24, found.of("all tokens", 3), tolerance=0.1
         ),
-        holds("lambda is above 1 for causal patterns", own, [min(one) > 1 for one in causal]),
-        holds(
+        DERIVED("lambda is above 1 for causal patterns").holds(
+            [min(one) > 1 for one in found.of("causal")]
+        ),
+        PAPER(
             "BERT at initialisation: the cosine between tokens grows from the first to the last "
-            "layer",
-            "paper",
-            [one["cosine"][-1] > one["cosine"][0] for one in models],
-        ),
+            "layer"
+        ).holds([one["cosine"][-1] > one["cosine"][0] for one in models]),
         *(
-            holds(
+            PAPER(
                 f"Fusing the streams of all layers ({fuse}) leaves tokens further apart than in "
-                "the last layer",
-                "paper",
+                "the last layer"
+            ).holds(
                 [one[fuse] > one["residual"][-1] for one in models],
-                f"relative residual {np.mean([one[fuse] for one in models]):.4f} fused and "
-                f"{np.mean([one['residual'][-1] for one in models]):.4f} after the last layer, "
+                f"relative residual {models.means(fuse):.4f} fused and "
+                f"{models.means('residual', -1):.4f} after the last layer, "
                 "means over seeds",
             )
             for fuse in FUSIONS
         ),
-        not_testable(
-            "Hierarchical fusion with a trained gate improves BERT on GLUE",
-            "paper",
+        PAPER("Hierarchical fusion with a trained gate improves BERT on GLUE").untestable(
             "this needs fine-tuning of pretrained models; here fusion is measured only by the "
-            "residual",
+            "residual"
         ),
     )
-    cosine, residual = (
-        np.mean([one[key] for one in models], axis=0) for key in ("cosine", "residual")
-    )
+    bidirectional, causal = found.means("all tokens"), found.means("causal")
+    cosine, residual = models.means("cosine"), models.means("residual")
     shown = [layer for layer in (0, 1, 2, 4, 6, 8, 10, 12) if layer < len(cosine)]
-    rows: tuple[tuple[Cell, ...], ...] = (
-        ("cosine", *(float(cosine[layer]) for layer in shown)),
-        ("relative residual", *(float(residual[layer]) for layer in shown)),
+    rows = (
+        ("cosine", *(cosine[layer] for layer in shown)),
+        ("relative residual", *(residual[layer] for layer in shown)),
     )
-    fused: tuple[tuple[Cell, ...], ...] = tuple(
-        (name, float(np.mean([one[name] for one in models]))) for name in FUSIONS
-    )
+    fused = [(name, models.means(name)) for name in FUSIONS]
     tables = (
         Table(
             f"lambda of random patterns of {TOKENS} tokens, means over seeds",
             ("patterns", *(f"deviation {one:g}" for one in DEVIATIONS)),
-            (("bidirectional", *_means(seen)), ("causal", *_means(causal))),
+            (("bidirectional", *bidirectional), ("causal", *causal)),
             ("", *(".3f",) * len(DEVIATIONS)),
             "deviation: standard deviation of the scores. The bound implies that tokens become "
             "alike only where lambda is small; above 1 it says nothing.",
@@ -200,19 +179,19 @@ def run(given: Run) -> Found:
         Table(
             "Relative residual after fusing the streams of all layers",
             ("fusion", "relative residual"),
-            (*fused, ("none (last layer)", float(residual[-1]))),
+            (*fused, ("none (last layer)", residual[-1])),
             ("", ".3f"),
         ),
     )
-    layers = tuple(range(len(cosine)))
+    layers = range(len(cosine))
     panels = (
         Panel(
             "lambda of random patterns",
             "standard deviation of the scores",
             "lambda",
             (
-                Series("bidirectional", DEVIATIONS, _means(seen)),
-                Series("causal", DEVIATIONS, _means(causal)),
+                Series("bidirectional", DEVIATIONS, bidirectional),
+                Series("causal", DEVIATIONS, causal),
                 Series("1", DEVIATIONS[:1] + DEVIATIONS[-1:], (1.0, 1.0), "dots", -1),
             ),
             low=0,
@@ -222,8 +201,8 @@ def run(given: Run) -> Found:
             "layer",
             "",
             (
-                Series("cosine between tokens", layers, tuple(cosine.tolist())),
-                Series("relative residual", layers, tuple(residual.tolist())),
+                Series("cosine between tokens", layers, cosine),
+                Series("relative residual", layers, residual),
             ),
             low=0,
         ),
@@ -234,14 +213,6 @@ def run(given: Run) -> Found:
         "of a checkpoint; in trained models it is mostly above 1.",
     )
     return Found(claims, tables, panels, notes)
-
-
-def _column(rows: list[list[float]], place: int) -> list[float]:
-    return [row[place] for row in rows]
-
-
-def _means(rows: list[list[float]]) -> tuple[float, ...]:
-    return tuple(float(value) for value in np.mean(rows, axis=0))
 
 
 EXPERIMENT = Experiment(

@@ -77,7 +77,7 @@ def _epoch(
     epoch: int,
     loss: Loss,
 ) -> float:
-    """All batches, in an order of this epoch's own; the mean loss."""
+    """One pass over all batches, in this epoch's own order; the mean loss."""
     rng = np.random.default_rng([settings.seed, epoch])
     order = torch.from_numpy(rng.permutation(len(x)))
     total = 0.0
@@ -99,7 +99,7 @@ def token_loss(logits: Tensor, labels: Tensor) -> Tensor:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Such networks train faster on one thread, and the same way each time."""
+    """Use one thread: small networks train faster, and reproducibly."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import singledispatch
 from math import prod
-from typing import Any
+from typing import Any, ClassVar
 
 from segre.architectures import Architecture
 from segre.attention.mechanism import Mechanism
@@ -67,6 +67,8 @@ class Costs(Tabular, Unbounded):
     spec: Architecture
     lines: tuple[CostLine, ...]
     rest: int  # operations for each token that belong to no layer
+    status: ClassVar[Status] = "exact"
+    how: ClassVar[str] = "operations counted for the method expected to be fastest in every layer"
 
     @property
     def tokens(self) -> tuple[int, ...]:
@@ -77,16 +79,6 @@ class Costs(Tabular, Unbounded):
     def value(self) -> tuple[int, ...]:
         """Total operations at each sequence length."""
         return tuple(self.total(tokens) for tokens in self.tokens)
-
-    @property
-    def status(self) -> Status:
-        """They are counted."""
-        return "exact"
-
-    @property
-    def how(self) -> str:
-        """How the operations are known."""
-        return "operations counted for the method expected to be fastest in every layer"
 
     def total(self, tokens: int) -> int:
         """Total operations at one sequence length."""

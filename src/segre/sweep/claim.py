@@ -8,11 +8,13 @@ otherwise.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 from segre.errors import SweepError
 from segre.sweep.expression import Expression
 from segre.sweep.names import with_entries
+from segre.sweep.row import Row
 from segre.sweep.task import UNFINISHED
 
 Verdict = Literal["holds", "fails", "undecided", "undefined"]
@@ -42,3 +44,8 @@ def judge(
         except SweepError:
             return "undefined"
     return "undecided" if len(answers) == 2 else "holds" if answers == {True} else "fails"
+
+
+def judged(row: Row, claim: Expression | None) -> Row:
+    """A row with what its bounds say about the claim."""
+    return replace(row, claim=judge(claim, row.fields, row.results()))

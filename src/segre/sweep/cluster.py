@@ -60,7 +60,7 @@ class _Cluster:
         self._manned = monotonic()  # when there was a worker
 
     def results(self, tasks: Iterator[Task]) -> Iterator[Result]:
-        """The results, as long as there is somebody to find them."""
+        """The results, as long as the cluster has workers."""
         self._fill(tasks)
         while self._given:
             try:
@@ -134,7 +134,7 @@ class _Cluster:
 
 
 def _require_listener(address: str) -> None:
-    """Something listens at the address; asked plainly, since the answer is a plain error."""
+    """Refuse an address at which nothing listens; checked first, to give a plain error."""
     match = re.fullmatch(
         r"(?:(?:tcp|tls)://)?([A-Za-z0-9.-]+|\[[0-9a-fA-F:.]+\]):(\d{1,5})", address
     )

@@ -60,7 +60,7 @@ def _options(path: Path, mode: str) -> str:
 
 
 def _text(data: bytes) -> str:
-    """Text that is not text is damage: it is for the checksum to say so."""
+    """Text, also if it is damaged: the checksum will show it."""
     return data.decode("utf-8", "surrogateescape")
 
 
@@ -75,7 +75,7 @@ def ours(path: Path) -> bool:
 
 
 def require_file(path: Path, *, written: bool = False) -> None:
-    """Refuse what is there and is not an ordinary file, or is not to be `written` to."""
+    """Refuse existing paths that are no ordinary files, or that cannot be `written`."""
     try:
         if written and place(path) is None:
             raise SweepError(f"store {quote(str(path))} is not an ordinary file; give one with -o")

@@ -84,7 +84,7 @@ def terms_of(names: Sequence[str]) -> list[Term]:
 
 
 class Excess:
-    """What is above the dimensions at some points, as arrays, ready for the search."""
+    """The excess of a formula over the dimensions at some points, as arrays for the search."""
 
     def __init__(self, names: Sequence[str], points: Sequence[Point], over: Sequence[int]) -> None:
         self.names = names
@@ -116,7 +116,7 @@ class Excess:
 def _fits(
     table: Numbers, wanted: Numbers, there: npt.NDArray[np.bool_], size: int
 ) -> Iterator[tuple[tuple[int, ...], list[int]]]:
-    """Columns and whole coefficients: equal where wanted is positive, not positive elsewhere."""
+    """Columns and integer coefficients whose sum equals `wanted` where positive, else is <= 0."""
     inside, outside, exact = table[there], table[~there], wanted[there]
     few = np.linspace(0, len(inside) - 1, min(_ROWS, len(inside))).astype(int)
     columns = np.array(list(combinations(range(table.shape[1]), size)))

@@ -80,7 +80,7 @@ GRAMMAR = (
 
 
 class Expression:
-    """An expression that was read and found harmless."""
+    """A parsed expression of the allowed grammar."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -99,7 +99,7 @@ class Expression:
         return f"Expression({self.text!r})"
 
     def equal_to(self, name: str) -> Expression | None:
-        """What the name is said to be equal to, if that is all that is said."""
+        """The other side, if the expression is an equation for the name."""
         said = self._tree.body
         if not isinstance(said, ast.Compare) or [type(op) for op in said.ops] != [ast.Eq]:
             return None
@@ -110,7 +110,7 @@ class Expression:
         return None
 
     def value(self, names: Mapping[str, Any]) -> Value:
-        """What it comes to, given the values of its names."""
+        """Its value, given the values of its names."""
         try:
             return _value(self._tree.body, names)
         except _Problem as problem:

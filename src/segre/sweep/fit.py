@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from segre.errors import SweepError
 from segre.finding import Status, Unbounded
@@ -23,7 +23,7 @@ from segre.sweep.expression import Expression
 from segre.sweep.holdout import Source
 from segre.sweep.known import Known
 from segre.sweep.law import LawPiece
-from segre.sweep.names import NUMBERED, with_entries
+from segre.sweep.names import NUMBERED, numeric, with_entries
 from segre.sweep.plan import Plan
 from segre.sweep.search import KnownRow, Search, meets, point_of
 from segre.sweep.store import Row, Store
@@ -47,16 +47,12 @@ class Fit(Unbounded, Tabular):
     refuted: int  # guesses that fresh architectures refuted
     ranks: bool  # whether ranks found in balls were used as dimensions
     cut_short: bool  # not all regions were looked at
+    status: ClassVar[Status] = "fitted"  # a formula found this way is a conjecture
 
     @property
     def value(self) -> tuple[str, ...]:
         """The formulas, one for each region."""
         return tuple(str(piece.law) for piece in self.pieces)
-
-    @property
-    def status(self) -> Status:
-        """A formula found this way is a conjecture."""
-        return "fitted"
 
     @property
     def how(self) -> str:
@@ -143,16 +139,10 @@ def _variables(plan: Plan, rows: Sequence[Row], asked: Sequence[str]) -> list[st
     formula in it would be false as soon as it is given.
     """
     points = [with_entries(row.fields) for row in rows]
-    common = [n for n in points[0] if all(n in point for point in points) and n != "layers"]
-    numeric = [n for n in common if all(type(point[n]) is int for point in points)]
-    for name in asked:
-        if name not in numeric:
-            raise SweepError(
-                f"fit: {quote(name)} is not a number in every row; allowed: {', '.join(numeric)}"
-            )
+    numbers = numeric(points, asked, "fit")
     # of copies the first is kept: d rather than d0, d0 rather than a
     swept = {"l" if key == "layers" else key for key in plan.choices}
-    free = [n for n in numeric if n in swept or n.rstrip("0123456789") in swept]
+    free = [n for n in numbers if n in swept or n.rstrip("0123456789") in swept]
     ordered = list(asked) or sorted(free, key=_order)
     columns: dict[tuple[int, ...], str] = {}
     for name in ordered:

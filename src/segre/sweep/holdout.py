@@ -78,7 +78,7 @@ class Source:
             return  # no more of them
 
     def _wider(self) -> Plan:
-        """The plan with ranges that go on, drawn with another seed."""
+        """The plan with extended ranges, drawn with another seed."""
         stems = {name: name.rstrip("0123456789") for name in self._varied}
         varied = {stem if stem in NUMBERED else name for name, stem in stems.items()}
         varied |= {"layers"} if "l" in varied else set()

@@ -125,7 +125,7 @@ class Team:
         self._selector.close()
 
     def results(self) -> Iterator[Result]:
-        """What the workers find, until there is nothing left to find."""
+        """The results of all tasks, as the workers finish them."""
         for _ in range(self._size):
             self._hire()
         while any(worker.owed for worker in self._workers):
@@ -157,7 +157,7 @@ class Team:
         self._fill(worker)
 
     def _replace(self, worker: Worker) -> None:
-        """End a worker; what it was to do is done by others."""
+        """End a worker; others take over its tasks."""
         assert worker.process.stdout is not None
         self._selector.unregister(worker.process.stdout)
         self._workers.remove(worker)
@@ -183,7 +183,7 @@ class Team:
         return None
 
     def _bury(self, worker: Worker) -> Iterator[Result]:
-        """A worker died. What it died of is tried again, but not forever."""
+        """Replace a dead worker; its task is tried again, at most `DEATHS` times."""
         self._stillborn = 0 if worker.ready else self._stillborn + 1
         if self._stillborn == _STILLBORN:
             raise StoppedRunError(

@@ -9,11 +9,10 @@ import secrets
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from segre.sweep.claim import judge
+from segre.sweep.claim import judged
 from segre.sweep.database import connected
 from segre.sweep.plan import Plan
 from segre.sweep.row import COLUMNS
@@ -72,8 +71,7 @@ def _whole(path: Path, plan: Plan, version: int) -> Iterator[tuple[Any, ...]]:
             with connected(path, "ro") as db:
                 for row in rows(db, version, checked, f"ORDER BY {order}"):
                     if row is not None:
-                        verdict = judge(plan.claim, row.fields, row.results())
-                        yield replace(row, claim=verdict).stored(plan.digest)
+                        yield judged(row, plan.claim).stored(plan.digest)
             return
         except sqlite3.Error as error:
             if not is_damage(error):

@@ -12,12 +12,13 @@ Constraints may also ask whether there is a closed form (formula, 1 or 0). Of po
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import singledispatch
 from typing import Any
 
 from segre.architectures import Architecture
+from segre.errors import SweepError
 from segre.geometry.closed_form import predicted
 from segre.models import STACKS
 from segre.polynomial.bounds import expected
@@ -26,6 +27,7 @@ from segre.spec import Network
 from segre.theorems import apply
 from segre.transformer.choices import KEYS as TRANSFORMER_KEYS
 from segre.transformer.spec import Transformer
+from segre.values import quote
 
 RESULTS = (
     *("dimension", "lower", "upper", "closed_form", "parameters", "redundancy", "status"),
@@ -120,13 +122,13 @@ def _of_stack(spec: Network, kind: str, each: Collection[str] = ()) -> dict[str,
 def _by_layer(
     spec: Architecture, kind: str, columns: Mapping[str, tuple[Any, ...]], each: Collection[str]
 ) -> dict[str, Any]:
-    """What layers have one value of each: all values, or the first."""
+    """Fields with one value per layer: all values, or the first."""
     own = {key: column if key in each else column[0] for key, column in columns.items()}
     return {"kind": kind, "l": spec.depth, "layers": spec.depth, **own}
 
 
 def known_at_once(spec: Architecture) -> dict[str, int]:
-    """What constraints may ask beside the fields."""
+    """Names that constraints can use beside the fields."""
     applied = apply(spec)
     return {
         "parameters": spec.parameters,
@@ -149,6 +151,19 @@ def with_entries(known: Mapping[str, Any]) -> dict[str, Any]:
         for n, value in enumerate(column or (), first):
             found[f"{key}{n}"] = value
     return found
+
+
+def numeric(
+    points: Sequence[Mapping[str, Any]], asked: Iterable[str | None], who: str
+) -> list[str]:
+    """The fields that are whole numbers at every point; `asked` ones that are not are refused."""
+    every = [n for n in points[0] if n != "layers" and all(type(p.get(n)) is int for p in points)]
+    for name in asked:
+        if name is not None and name not in every:
+            raise SweepError(
+                f"{who}: {quote(name)} is not a number in every row; allowed: {', '.join(every)}"
+            )
+    return every
 
 
 def _plain(default: Any) -> bool:

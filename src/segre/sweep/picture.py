@@ -9,7 +9,7 @@ from pathlib import Path
 
 from segre.errors import SweepError
 from segre.sweep.expression import Expression
-from segre.sweep.names import with_entries
+from segre.sweep.names import numeric, with_entries
 from segre.sweep.store import Row, Store
 from segre.values import quote
 
@@ -92,14 +92,8 @@ def _marks(rows: Sequence[Row], prediction: Expression) -> list[Mark]:
 
 def _axes(rows: Sequence[Row], x: str | None, y: str | None) -> tuple[str, str]:
     points = [with_entries(row.fields) for row in rows]
-    numeric = {n for n in points[0] if all(type(p.get(n)) is int for p in points)} - {"layers"}
-    for name in (x, y):
-        if name is not None and name not in numeric:
-            allowed = ", ".join(sorted(numeric))
-            raise SweepError(
-                f"plot: {quote(name)} is not a number in every row; allowed: {allowed}"
-            )
-    varied = {n for n in numeric if len({p[n] for p in points}) > 1}
+    numbers = numeric(points, (x, y), "plot")
+    varied = {n for n in numbers if len({p[n] for p in points}) > 1}
     order = [*(n for n in _PREFERRED if n in varied), *sorted(varied - {*_PREFERRED}), "l", "t"]
     first = x or next(n for n in order if n != y)
     return first, y or next(n for n in order if n != first)

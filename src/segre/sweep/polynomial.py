@@ -106,7 +106,7 @@ def _values(point: Mapping[str, int], names: Sequence[str], degree: int) -> list
 
 
 def times(one: Polynomial, two: Polynomial) -> Polynomial:
-    """The product, which is identified as well as both factors are."""
+    """The product; its rank is the product of the ranks."""
     terms: dict[Monomial, Fraction] = {}
     for m, c in one.terms.items():
         for n, e in two.terms.items():
@@ -116,7 +116,7 @@ def times(one: Polynomial, two: Polynomial) -> Polynomial:
 
 
 def plus(one: Polynomial, two: Polynomial) -> Polynomial:
-    """The sum, which is identified as well as both terms are."""
+    """The sum; its rank is the sum of the ranks."""
     terms = {
         m: one.terms.get(m, Fraction(0)) + two.terms.get(m, Fraction(0))
         for m in dict.fromkeys((*one.terms, *two.terms))
@@ -125,7 +125,7 @@ def plus(one: Polynomial, two: Polynomial) -> Polynomial:
 
 
 class Equations:
-    """Values at many points: is there a polynomial on some of them? Where not, the no is quick.
+    """Values at many points: does a polynomial take them on a subset? Fast if none does.
 
     Decided mod a large prime. Monomials are worked out once.
     """

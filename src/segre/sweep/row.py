@@ -43,7 +43,7 @@ class Row:
         return self.lower if self.status == "proved" else None
 
     def results(self) -> dict[str, Any]:
-        """What expressions may say about results."""
+        """Result fields that claims can name."""
         dimension = self.dimension
         theorem = self.evidence.get("theorem") or {}
         return {
@@ -104,6 +104,6 @@ class Row:
 
 
 def checksum(plan: str, values: Sequence[Any]) -> str:
-    """Of plain data that belongs to a plan."""
+    """The checksum of plain data that belongs to a plan."""
     text = json.dumps([plan, *values], ensure_ascii=False)
     return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from time import monotonic
@@ -17,14 +18,14 @@ from segre.errors import SweepError
 from segre.geometry.progress import Progress, quiet
 from segre.shown import Shown, Tabular
 from segre.sweep.builtin import plan_of
-from segre.sweep.claim import judge
+from segre.sweep.claim import judged
 from segre.sweep.draw import Drawn, architectures, require_possible
 from segre.sweep.local import cores, solve_locally
 from segre.sweep.names import RESULTS, with_entries
 from segre.sweep.plan import Plan
 from segre.sweep.status import Standing
 from segre.sweep.store import RETRIED, Row, Store
-from segre.sweep.task import Result, Task, bytes_needed, failed
+from segre.sweep.task import FOUND, Result, Task, bytes_needed, failed
 
 Solver = Callable[[Iterator[Task]], Iterator[Result]]
 MEMORY = 2 << 30
@@ -96,20 +97,13 @@ def run(
     if workers is not None and workers < 1:
         raise SweepError(f"workers {workers} is not allowed; allowed: 1 or more")
     count = workers or cores()
-    if dask is None:
-        share = min(memory, _physical() // count)
-
-        def solver(tasks: Iterator[Task]) -> Iterator[Result]:
-            return solve_locally(tasks, count, timeout)
-    else:
+    solver: Solver = partial(solve_locally, workers=count, timeout=timeout)
+    share = min(memory, _physical() // count)
+    if dask is not None:
         from segre.sweep.cluster import dask_library, solve_on_cluster
 
         dask_library()  # before there is a store
-        share, address = memory, dask
-
-        def solver(tasks: Iterator[Task]) -> Iterator[Result]:
-            return solve_on_cluster(tasks, address, timeout)
-
+        solver, share = partial(solve_on_cluster, address=dask, timeout=timeout), memory
     return drive(plan, path, solver, limit=limit, share=share, progress=progress)
 
 
@@ -134,7 +128,7 @@ def drive(
 
 
 def rehearse(plan: Plan) -> None:
-    """Refuse, before there is a store, a family of nothing and a claim that is not one."""
+    """Refuse empty families and claims without a truth value before there is a store."""
     require_possible(plan)
     some = list(islice(architectures(plan), min(3, plan.draw or 3)))
     if plan.claim is None:
@@ -154,7 +148,7 @@ def rehearse(plan: Plan) -> None:
 
 
 def _physical() -> int:
-    """Memory of this machine."""
+    """The physical memory of this machine, in bytes."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
@@ -234,15 +228,9 @@ def _row(plan: Plan, place: int, drawn: Drawn, needed: int, result: Result) -> R
         spec=str(spec),
         fields=drawn.fields,
         parameters=spec.parameters,
-        lower=result["lower"],
-        upper=result["upper"],
-        closed_form=result["closed_form"],
-        status=result["status"],
         claim=None,
-        evidence=result["evidence"],
         seed=plan.seed,
         bytes=needed,
-        seconds=result["seconds"],
+        **{name: result[name] for name in FOUND},
     )
-    verdict = judge(plan.claim, row.fields, row.results())
-    return Row(**{**vars(row), "claim": verdict})
+    return judged(row, plan.claim)

@@ -68,7 +68,7 @@ def make_tables(db: sqlite3.Connection) -> None:
 
 
 def columns(version: int) -> str:
-    """What is selected of a row."""
+    """The columns that a query selects."""
     return ", ".join(COLUMNS if version == UNCHECKED else (*COLUMNS, "checksum"))
 
 
@@ -170,7 +170,7 @@ def _tables_of(db: sqlite3.Connection) -> list[tuple[Any, ...]]:
 
 @cache
 def _tables(version: int) -> list[tuple[Any, ...]]:
-    """What SQLite says of the tables that are made in this way."""
+    """How SQLite describes the tables of a version."""
     with closing(sqlite3.connect(":memory:")) as db:
         for statement in _TABLES[version]:
             db.execute(statement)

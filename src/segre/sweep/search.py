@@ -29,7 +29,7 @@ _DEFECTS = 4  # such terms to try on one region
 
 @dataclass(frozen=True)
 class KnownRow:
-    """A row as the search sees it."""
+    """The part of a row that the search uses."""
 
     spec: str
     point: Point
@@ -48,7 +48,7 @@ def point_of(fields: Mapping[str, Any], names: Sequence[str]) -> Point:
 
 
 class Search:
-    """Looks for one polynomial after the other."""
+    """Finds laws, one region after the other."""
 
     def __init__(
         self,

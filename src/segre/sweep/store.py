@@ -10,11 +10,10 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 from segre.errors import SweepError
-from segre.sweep.claim import judge
+from segre.sweep.claim import judged
 from segre.sweep.database import connected, driving, only_driver, ours, require_file
 from segre.sweep.mend import remove, rewrite
 from segre.sweep.plan import Plan
@@ -116,8 +115,7 @@ class Store:
             self._known = {"digest": plan.digest, "plan": dict(plan.given)}
             if before != plan.claim:
                 for row in list(self.rows()):
-                    verdict = judge(plan.claim, row.fields, row.results())
-                    self._put(replace(row, claim=verdict))
+                    self._put(judged(row, plan.claim))
                 write_total(self._db, self._count, self._total)
 
     def plan(self) -> Plan:

@@ -19,7 +19,8 @@ from segre.polynomial.spec import Polynomial
 from segre.theorems import apply
 
 Task = dict[str, Any]  # digest, document, compute, seed, memory
-Result = dict[str, Any]
+Result = dict[str, Any]  # digest, and what was found
+FOUND = ("lower", "upper", "closed_form", "status", "evidence", "seconds")
 UNFINISHED = ("too-large", "failed", "died", "timed-out")  # statuses without any bounds
 
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from segre.architectures import Architecture
 from segre.finding import Bound, Evidence
+from segre.json_data import stated
 
 PAGE = "docs/theorems.md"
 STATEMENT = "statement (T) of docs/soundness.md"  # on normal distribution functions
@@ -58,14 +59,7 @@ class Hypothesis:
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        return {
-            "name": self.name,
-            "says": self.says,
-            "left": self.left,
-            "relation": self.relation,
-            "right": self.right,
-            "holds": self.holds,
-        }
+        return stated(self, "name says left relation right holds")
 
 
 @dataclass(frozen=True)
@@ -149,13 +143,7 @@ class Application:
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        return {
-            "name": self.theorem.name,
-            "title": self.theorem.title,
-            "holds": self.holds,
-            "dimension": self.dimension,
-            "symmetries": self.symmetries,
-            "hypotheses": [one.document() for one in self.hypotheses],
-            "proof": self.theorem.page,
-            "trusts": self.trusts,
-        }
+        theorem = self.theorem
+        made = {"name": theorem.name, "title": theorem.title, "proof": theorem.page}
+        names = "name title holds dimension symmetries hypotheses proof trusts"
+        return stated(self, names, **made)

@@ -10,6 +10,7 @@ from segre.errors import SegreError, TooLargeError, UnluckyError
 from segre.finding import Finding, Status
 from segre.geometry.dimension import dimension
 from segre.geometry.progress import Progress
+from segre.json_data import stated
 from segre.models import Source, only
 from segre.polynomial.spec import Polynomial
 from segre.shown import Shown
@@ -69,19 +70,30 @@ class Number(Shown):
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        return {
-            "spec": str(self.spec),
-            "digest": self.spec.digest,
-            "dimension": self.dimension,
-            "variety": self.variety,
-            "value": self.value,
-            "lower": self.lower,
-            "upper": self.upper,
-            "status": self.status,
-            "formula": None if self.formula is None else self.formula.document(),
-            "count": None if self.count is None else self.count.document(),
-            "reason": self.reason,
-        }
+        names = "spec digest dimension variety value lower upper status formula count reason"
+        return stated(self, names, spec=str(self.spec), digest=self.spec.digest)
+
+
+def number(
+    source: Source,
+    question: str,
+    formula_of: Callable[[Family], Formula | None],
+    count: Callable[[Polynomial, int, int, Limits], Count],
+    seed: int,
+    seconds: float,
+    memory: int,
+    progress: Progress,
+) -> Number:
+    """A number of a function variety: by the formula of its family, and counted mod p."""
+    require_seed(seed)
+    net = polynomial(source, question)
+    size = proved_dimension(net, seed, memory, progress)
+    named = known_family(net, size)
+    formula = None if named is None else formula_of(named)
+    limits = Limits(seconds, memory, progress)  # the time of the count begins now
+    points, reason = counted(net, size, formula, count, seed, limits)
+    variety = "no formula is known for this variety" if named is None else named.name
+    return Number(net, None if size is None else size.value, variety, formula, points, reason)
 
 
 def polynomial(source: Source, question: str) -> Polynomial:
@@ -129,7 +141,7 @@ def counted(
     spec: Polynomial,
     found: Finding | None,
     formula: Formula | None,
-    count: Callable[[int, int, Limits], Count],
+    count: Callable[[Polynomial, int, int, Limits], Count],
     seed: int,
     limits: Limits,
 ) -> tuple[Count | None, str]:
@@ -145,7 +157,7 @@ def counted(
     best: Count | None = None
     for attempt in range(2):
         try:
-            one = count(found.value, seed + attempt * _ANOTHER, limits)
+            one = count(spec, found.value, seed + attempt * _ANOTHER, limits)
         except (ExhaustedError, UnluckyError) as error:
             return best, "" if best else f"not counted: {error}"
         best = one if best is None or one.functions > best.functions else best

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from math import factorial, prod
-from typing import Any
+from typing import Any, ClassVar
 
 from segre.errors import SegreError
 from segre.fields.interface import Array
@@ -66,26 +66,14 @@ class Decomposition(Tabular):
     membership: Membership | None = None
     tangents: tuple[int, ...] | None = None  # of V, at a random point mod p of each kind
     seed: int = 0
+    status: ClassVar[Status] = "proved"  # the decomposition is a theorem
 
     @property
     def value(self) -> int:
         """How many components there are."""
         return sum(kind.count for kind in self.kinds)
 
-    @property
-    def lower(self) -> int:
-        """The same."""
-        return self.value
-
-    @property
-    def upper(self) -> int:
-        """The same."""
-        return self.value
-
-    @property
-    def status(self) -> Status:
-        """The decomposition is a theorem."""
-        return "proved"
+    lower = upper = value
 
     @property
     def how(self) -> str:

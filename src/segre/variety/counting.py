@@ -159,7 +159,7 @@ def _immersed(
 
 
 def _first_lucky(attempt: Callable[[Prime], Count], seed: int) -> Count:
-    """The first answer at several primes and seeds; the last reason if there is none."""
+    """The first count that succeeds at several primes and seeds; otherwise the last error."""
     for number in range(_ATTEMPTS):
         try:
             return attempt(Prime(PRIMES[number % len(PRIMES)], (seed + number) % 2**63))

@@ -13,15 +13,8 @@ from typing import Any
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.progress import Progress, quiet
 from segre.models import Source
-from segre.variety.answer import (
-    SECONDS,
-    Number,
-    counted,
-    known_family,
-    polynomial,
-    proved_dimension,
-    require_seed,
-)
+from segre.polynomial.spec import Polynomial
+from segre.variety.answer import SECONDS, Number, number
 from segre.variety.counting import Count, critical_points
 from segre.variety.groebner import Limits
 from segre.variety.metric import Metric, metric_named
@@ -59,23 +52,13 @@ def critical(
     >>> critical("poly/3-1-1/degree=2", "gaussian").value
     3
     """
-    require_seed(seed)
     chosen = metric_named(metric)
-    net = polynomial(spec, "the number of critical points")
-    size = proved_dimension(net, seed, memory, progress)
-    named = known_family(net, size)
-    formula = None if named is None else named.critical(chosen)
 
-    def count(free: int, own: int, limits: Limits) -> Count:
+    def count(net: Polynomial, free: int, own: int, limits: Limits) -> Count:
         return critical_points(net, free, chosen, own, limits)
 
-    points, reason = counted(net, size, formula, count, seed, Limits(seconds, memory, progress))
-    return Critical(
-        net,
-        None if size is None else size.value,
-        "no formula is known for this variety" if named is None else named.name,
-        formula,
-        points,
-        reason,
-        chosen,
+    found = number(
+        *(spec, "the number of critical points", lambda named: named.critical(chosen), count),
+        *(seed, seconds, memory, progress),
     )
+    return Critical(**vars(found), metric=chosen)

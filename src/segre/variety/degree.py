@@ -9,22 +9,12 @@ the degree of the projective variety of functions up to scale.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.progress import Progress, quiet
 from segre.models import Source
-from segre.variety.answer import (
-    SECONDS,
-    Number,
-    counted,
-    known_family,
-    polynomial,
-    proved_dimension,
-    require_seed,
-)
+from segre.variety.answer import SECONDS, Number, number
 from segre.variety.counting import points_on_slice
-from segre.variety.groebner import Limits
 
 
 @dataclass(frozen=True)
@@ -52,19 +42,8 @@ def degree(
     >>> found.value, found.status, found.lower
     (None, 'lower-bound', 15)
     """
-    require_seed(seed)
-    net = polynomial(spec, "the degree of a function variety")
-    size = proved_dimension(net, seed, memory, progress)
-    named = known_family(net, size)
-    formula = None if named is None else named.degree()
-    limits = Limits(seconds, memory, progress)
-    count = partial(points_on_slice, net)
-    points, reason = counted(net, size, formula, count, seed, limits)
-    return Degree(
-        net,
-        None if size is None else size.value,
-        "no formula is known for this variety" if named is None else named.name,
-        formula,
-        points,
-        reason,
+    found = number(
+        *(spec, "the degree of a function variety", lambda named: named.degree(), points_on_slice),
+        *(seed, seconds, memory, progress),
     )
+    return Degree(**vars(found))

@@ -11,6 +11,8 @@ from fractions import Fraction
 from math import comb, factorial, lgamma, log, prod
 from typing import Protocol
 
+from flint import fmpq, fmpq_poly
+
 from segre.errors import UnsupportedError
 from segre.variety.metric import Metric
 
@@ -102,16 +104,13 @@ class Product:
 
     def _polar(self) -> int:
         """Coefficient i of the product is deg(c_i h^(m-i)) / (m-i)!."""
-        series = [Fraction(1)]
+        series = fmpq_poly([1])
         for m, d in self.factors:
-            own = [Fraction(comb(m + 1, i) * d ** (m - i), factorial(m - i)) for i in range(m + 1)]
-            series = _times(series, own)
-        m = len(series) - 1
-        terms = (
-            (-1) ** i * (2 ** (m + 1 - i) - 1) * factorial(m - i) * value
-            for i, value in enumerate(series)
-        )
-        return int(sum(terms))
+            powers = [fmpq(comb(m + 1, i) * d ** (m - i), factorial(m - i)) for i in range(m + 1)]
+            series *= fmpq_poly(powers)
+        m = series.degree()
+        signed = ((-1) ** i * (2 ** (m + 1 - i) - 1) * factorial(m - i) for i in range(m + 1))
+        return int(sum(c * value for c, value in zip(signed, series, strict=True)))
 
     def _singular_tuples(self) -> int:
         """The coefficient of prod h_j^m_j in prod over j of sum_i a_j^i h_j^(m_j - i).
@@ -229,14 +228,6 @@ def _dual(rank_one: Product, name: str, used: bool) -> Formula | None:
     found = rank_one.critical("generic")
     words = "dual to rank one, with the same sum of polar degrees" if used else "polar classes"
     return None if found is None else Formula(found.value, f"{name}: {words}")
-
-
-def _times(x: list[Fraction], y: list[Fraction]) -> list[Fraction]:
-    out = [Fraction(0)] * (len(x) + len(y) - 1)
-    for i, a in enumerate(x):
-        for j, b in enumerate(y):
-            out[i + j] += a * b
-    return out
 
 
 def _product(

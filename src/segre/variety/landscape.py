@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -49,6 +49,9 @@ class Landscape(Unbounded):
     endings: tuple[Ending, ...]
     runs: tuple[Runs, ...] = ()
     seed: int = 0
+    how: ClassVar[str] = (
+        "every critical point keeps some eigenvectors of the target (docs/variety.md)"
+    )
 
     @property
     def value(self) -> tuple[CriticalPoint, ...]:
@@ -59,11 +62,6 @@ class Landscape(Unbounded):
     def status(self) -> Status:
         """`exact` if the eigenvalues of the target are."""
         return "exact" if all(isinstance(one, Fraction) for one in self.target) else "measured"
-
-    @property
-    def how(self) -> str:
-        """In words."""
-        return "every critical point keeps some eigenvectors of the target (docs/variety.md)"
 
     def kind(self, point: CriticalPoint) -> str:
         """Global minimum, local minimum or saddle."""

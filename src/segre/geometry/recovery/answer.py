@@ -15,6 +15,7 @@ from segre.geometry.recovery.lightning import Head
 from segre.geometry.recovery.precision import standard_errors
 from segre.geometry.recovery.samples import Samples, relative
 from segre.geometry.recovery.visible import canonical
+from segre.json_data import stated
 from segre.spec import Network
 from segre.weights import Weights
 
@@ -104,22 +105,9 @@ class Recovered(Unbounded):
 
     def document(self) -> dict[str, Any]:
         """The answer as plain data, for JSON; fractions are strings."""
-        return {
-            "spec": str(self.spec),
-            "status": self.status,
-            "residual": self.residual,
-            "error": self.error,
-            "inputs": self.inputs,
-            "heads": [_head_document(head) for head in self.heads],
-            "products": [_numbers(matrix) for matrix in self.products],
-            "deviations": [
-                _head_document(x) if isinstance(x, Head) else _numbers(x) for x in self.deviations
-            ],
-            "alternatives": [_head_document(head) for head in self.alternatives],
-            "starts": self.starts,
-            "success_rate": self.success_rate,
-            "notes": list(self.notes),
-        }
+        names = "spec status residual error inputs heads products deviations alternatives"
+        made = {name: _numbers(getattr(self, name)) for name in names.split()[5:]}
+        return stated(self, f"{names} starts success_rate notes", spec=str(self.spec), **made)
 
 
 def measured(
@@ -159,7 +147,7 @@ def measured(
 
 
 def _warned(answer: Recovered) -> Recovered:
-    """With a note if the errors are so much larger than the residuals that lines mislead."""
+    """Add a note if the problem is too ill-conditioned for linearised errors."""
     error, eps = answer.error or 0.0, float(np.finfo(np.float64).eps)
     if error < _STEEP * max(answer.residual, eps):
         return answer
@@ -177,11 +165,12 @@ def _flat(found: tuple[Head, ...] | tuple[Array, ...]) -> list[Array]:
     return [matrix for item in found for matrix in (item if isinstance(item, Head) else (item,))]
 
 
-def _head_document(head: Head) -> dict[str, Any]:
-    return {"V": _numbers(head.V), "A": _numbers(head.A)}
-
-
-def _numbers(matrix: Array) -> Any:
-    if matrix.dtype == object:
-        return [[str(x) for x in row] for row in matrix.tolist()]
-    return matrix.tolist()
+def _numbers(found: Any) -> Any:
+    """Heads, products and matrices as plain data."""
+    if isinstance(found, Head):
+        return {"V": _numbers(found.V), "A": _numbers(found.A)}
+    if isinstance(found, tuple):
+        return [_numbers(one) for one in found]
+    if found.dtype == object:
+        return [[str(x) for x in row] for row in found.tolist()]
+    return found.tolist()

@@ -135,7 +135,7 @@ def require_determined(spec: Network, X: Array, seed: int = 0) -> None:
 
 
 def _dimension(spec: Network) -> int:
-    """What inputs have to show: no more than a rank that was seen, where that is not all."""
+    """The dimension that inputs must determine; a proved lower bound where it is not known."""
     if spec.has_closed_form:
         return closed_form(spec).value
     lower = dimension(spec).lower

@@ -110,7 +110,7 @@ def factor(T: Array) -> list[Head]:
 
 
 def miss(head: Head, T: Array) -> Array:
-    """What the tensor of a head has more than T."""
+    """The tensor of a head minus T."""
     return coefficient_tensor(head.V, head.A) / 2 - T
 
 

@@ -1,4 +1,4 @@
-"""What is known of a function before its weights are: inputs and outputs.
+"""The data of recovery: inputs and outputs of a function.
 
 Samples come from arrays, from a file (.json or .npz with X and Y), or from asking a black box.
 They are float64, or exact fractions if all numbers are integers or fractions.

@@ -8,11 +8,11 @@ linear is a matter of capacity. It illustrates the difference, and is no evidenc
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
-from segre.reproduce.claim import Claim, at_most, holds, near, not_testable
+from segre.reproduce.claim import DERIVED, PAPER, Claim
 from segre.reproduce.composition.chaser import (
     Task,
     answers,
@@ -23,7 +23,7 @@ from segre.reproduce.composition.chaser import (
     starts,
     weights,
 )
-from segre.reproduce.experiment import Experiment, Found, Option, Panel, Run, Series, Table, Work
+from segre.reproduce.experiment import Experiment, Found, Option, Panel, Run, Seeds, Table, Work
 from segre.reproduce.state import Kept
 
 SIZES = ((2, 8), (4, 16), (6, 32))
@@ -39,16 +39,16 @@ def run(given: Run) -> Found:
     count = given.options["functions"] * (4 if given.full else 1)
     sizes = [size for size in SIZES if size[0] <= given.options["steps"]]
     full = {
-        (L, m): given.each_seed(f"{L} steps of {m} symbols", _work(Task(L, m), count))
+        (L, m): given.each_seed(f"{L} steps of {m} symbols", partial(_shares, Task(L, m), count))
         for L, m in sizes
     }
     lookups = given.options["lookups"]
     widths = given.each_seed("lookups", lambda seed, _: _by_width(seed, lookups))
     stacks = given.each_seed("linear layers", lambda seed, _: _by_layers(seed, lookups))
     return Found(
-        tuple(_claims(full, widths, stacks)),
+        _claims(full, widths, stacks),
         (_table(full), _lookups(widths), _stacks(stacks)),
-        tuple(_panels(widths, stacks)),
+        _panels(widths, stacks),
         (
             "All weights are set by hand: one head looks up, another carries the token along. "
             "Attention is causal; there are no skips and no MLPs. Every symbol is queried.",
@@ -71,14 +71,10 @@ def _accuracy(task: Task, rng: np.random.Generator, count: int) -> tuple[float, 
     return float(np.mean(right)), off
 
 
-def _work(task: Task, count: int) -> Callable[[int, Kept], dict[str, float]]:
-    """What is done for each seed on one size."""
-
-    def work(seed: int, _kept: Kept) -> dict[str, float]:
-        share, off = _accuracy(task, np.random.default_rng([seed, task.L, task.m]), count)
-        return {"share": share, "off": off}
-
-    return work
+def _shares(task: Task, count: int, seed: int, _kept: Kept) -> dict[str, float]:
+    """The same for one size and seed."""
+    share, off = _accuracy(task, np.random.default_rng([seed, task.L, task.m]), count)
+    return {"share": share, "off": off}
 
 
 def _by_width(seed: int, count: int) -> dict[str, list[float]]:
@@ -102,113 +98,84 @@ def _by_layers(seed: int, count: int) -> list[float]:
     return found
 
 
-def _claims(
-    full: dict[tuple[int, int], list[dict[str, float]]],
-    widths: list[dict[str, list[float]]],
-    stacks: list[list[float]],
-) -> list[Claim]:
+def _claims(full: dict[tuple[int, int], Seeds], widths: Seeds, stacks: Seeds) -> list[Claim]:
     return [
         *(
-            near(
+            PAPER(
                 f"{L + 1} layers of full attention, {L} steps, {m} symbols: share of correct "
-                "answers",
-                "paper",
-                1,
-                [one["share"] for one in found],
-                tolerance=0,
-            )
+                "answers"
+            ).near(1, found.of("share"), tolerance=0)
             for (L, m), found in full.items()
         ),
-        at_most(
-            "The same networks: largest distance between an answer and the exact one",
-            "derived here",
+        DERIVED("The same networks: largest distance between an answer and the exact one").at_most(
             1e-12,
             [max(found[seed]["off"] for found in full.values()) for seed in range(len(widths))],
         ),
-        holds(
-            f"Lookups by full attention among {SYMBOLS} symbols are correct at every key width",
-            "derived here",
-            [min(one["full"]) == 1 for one in widths],
+        DERIVED(
+            f"Lookups by full attention among {SYMBOLS} symbols are correct at every key width"
+        ).holds([min(one) == 1 for one in widths.of("full")]),
+        DERIVED(f"Linear lookups make errors up to key width 8 and none at width {SYMBOLS}").holds(
+            [max(one[: WIDTHS.index(8) + 1]) < 1 == one[-1] for one in widths.of("linear")]
         ),
-        holds(
-            f"Linear lookups make errors up to key width 8 and none at width {SYMBOLS}",
-            "derived here",
-            [max(one["linear"][: WIDTHS.index(8) + 1]) < 1 == one["linear"][-1] for one in widths],
-        ),
-        holds(
+        DERIVED(
             f"{STEPS} steps, key width {REPLACED}: all answers are correct only if no lookup is "
-            "linear",
-            "derived here",
-            [max(one[1:]) < 1 == one[0] for one in stacks],
-        ),
-        not_testable(
-            "No hybrid of L - 1 full layers and 2^(3 L^2) linear layers composes L functions",
-            "paper",
+            "linear"
+        ).holds([max(one[1:]) < 1 == one[0] for one in stacks]),
+        PAPER(
+            "No hybrid of L - 1 full layers and 2^(3 L^2) linear layers composes L functions"
+        ).untestable(
             "no experiment can show that something is impossible, and failed training is not "
-            "evidence",
+            "evidence"
         ),
     ]
 
 
-def _table(full: dict[tuple[int, int], list[dict[str, float]]]) -> Table:
+def _table(full: dict[tuple[int, int], Seeds]) -> Table:
     rows = [
         (
             *(L, m, L + 1, Task(L, m).tokens, Task(L, m).d),
-            float(np.mean([one["share"] for one in found])),
-            max(one["off"] for one in found),
+            *(found.means("share"), max(found.of("off"))),
         )
         for (L, m), found in full.items()
     ]
     return Table(
         "Composition by full attention",
         ("steps", "symbols", "layers", "tokens", "width", "correct", "largest error"),
-        tuple(rows),
+        rows,
         ("d", "d", "d", "d", "d", ".1%", ".0e"),
     )
 
 
-def _lookups(widths: list[dict[str, list[float]]]) -> Table:
-    linear, full = ([one[name] for one in widths] for name in ("linear", "full"))
+def _lookups(widths: Seeds) -> Table:
+    means = widths.means("linear"), widths.spreads("linear"), widths.means("full")
     return Table(
         f"One lookup among {SYMBOLS} symbols: share of correct answers by key width, means over "
         "seeds",
         ("width", "linear", "± over seeds", "full"),
-        tuple(
-            zip(
-                WIDTHS,
-                np.mean(linear, axis=0).tolist(),
-                np.std(linear, axis=0).tolist(),
-                np.mean(full, axis=0).tolist(),
-                strict=True,
-            )
-        ),
+        [*zip(WIDTHS, *means, strict=True)],
         ("d", ".1%", ".1%", ".1%"),
     )
 
 
-def _stacks(stacks: list[list[float]]) -> Table:
+def _stacks(stacks: Seeds) -> Table:
     return Table(
         f"{STEPS} steps, {SYMBOLS} symbols, key width {REPLACED}: share of correct answers if the "
         "first lookups are linear, means over seeds",
-        tuple(f"{linear} linear" for linear in range(STEPS + 1)),
-        (tuple(np.mean(stacks, axis=0).tolist()),),
+        [f"{linear} linear" for linear in range(STEPS + 1)],
+        [stacks.means()],
         (".1%",) * (STEPS + 1),
     )
 
 
-def _panels(widths: list[dict[str, list[float]]], stacks: list[list[float]]) -> list[Panel]:
-    def series(label: str, x: tuple[float, ...], rows: list[list[float]], colour: int) -> Series:
-        means, spread = np.mean(rows, axis=0).tolist(), np.std(rows, axis=0).tolist()
-        return Series(label, x, tuple(means), colour=colour, spread=tuple(spread))
-
+def _panels(widths: Seeds, stacks: Seeds) -> list[Panel]:
     return [
         Panel(
             f"One lookup among {SYMBOLS} symbols",
             "width of keys and queries",
             "share of correct answers",
             (
-                series("full (softmax)", WIDTHS, [one["full"] for one in widths], 0),
-                series("linear", WIDTHS, [one["linear"] for one in widths], 1),
+                widths.curve("full (softmax)", WIDTHS, "full", colour=0),
+                widths.curve("linear", WIDTHS, "linear", colour=1),
             ),
             ticks=WIDTHS,
             low=0,
@@ -218,8 +185,8 @@ def _panels(widths: list[dict[str, list[float]]], stacks: list[list[float]]) -> 
             f"{STEPS} steps, key width {REPLACED}",
             "linear lookups",
             "share of correct answers",
-            (series("", tuple(range(STEPS + 1)), stacks, 1),),
-            ticks=tuple(range(STEPS + 1)),
+            [stacks.curve("", range(STEPS + 1), colour=1)],
+            ticks=range(STEPS + 1),
             low=0,
             high=1.05,
         ),

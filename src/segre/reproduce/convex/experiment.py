@@ -15,9 +15,19 @@ import numpy as np
 from segre.optimum.certificate import lower_bound
 from segre.optimum.problem import Problem
 from segre.optimum.solve import dual_point, heads_of, minimiser, rank_of
-from segre.reproduce.claim import Claim, at_most, holds, not_testable
+from segre.reproduce.claim import DERIVED, FORMULA, LIMITED, PAPER, Claim
 from segre.reproduce.convex.training import best_of, teacher
-from segre.reproduce.experiment import Experiment, Found, Option, Panel, Run, Series, Table, Work
+from segre.reproduce.experiment import (
+    Experiment,
+    Found,
+    Option,
+    Panel,
+    Run,
+    Seeds,
+    Series,
+    Table,
+    Work,
+)
 
 BETA = 60.0
 HEADS = (1, 2, 3, 4, 5, 6)
@@ -30,7 +40,7 @@ def run(given: Run) -> Found:
     restarts = given.options["restarts"] * (4 if given.full else 1)
     found = given.each_seed("heads", lambda seed, _: _measured(seed, restarts))
     return Found(
-        tuple(_claims(found)),
+        _claims(found),
         (_table(found, given.seeds),),
         (_panel(found, given.seeds),),
         (
@@ -85,43 +95,29 @@ def _few(one: dict[str, Any]) -> list[float]:
     return [gap for heads, gap in zip(HEADS, one["gaps"], strict=True) if heads < one["rank"]]
 
 
-def _claims(found: list[dict[str, Any]]) -> list[Claim]:
+def _claims(found: Seeds) -> list[Claim]:
     return [
-        at_most(
-            "Convex solver: proved relative duality gap",
-            "paper, limit chosen here",
-            CLOSE,
-            [one["solver"] for one in found],
-        ),
-        at_most(
-            "Training with at least as many heads as the rank of the optimum: proved relative gap",
-            "paper, limit chosen here",
-            CLOSE,
-            [max(_enough(one)) for one in found],
-        ),
-        holds(
+        LIMITED("Convex solver: proved relative duality gap").at_most(CLOSE, found.of("solver")),
+        LIMITED(
+            "Training with at least as many heads as the rank of the optimum: proved relative gap"
+        ).at_most(CLOSE, [max(_enough(one)) for one in found]),
+        DERIVED(
             "With fewer heads, training ends above the optimum, and each additional head narrows "
-            "the gap",
-            "derived here",
+            "the gap"
+        ).holds(
             [
                 min(_few(one)) > CLOSE and bool((np.diff([*_few(one), _enough(one)[0]]) < 0).all())
                 for one in found
-            ],
+            ]
         ),
-        holds(
-            f"Weak duality: none of {RANDOM} random weights is below the bound, in exact fractions",
-            "closed form",
-            [one["weak"] for one in found],
+        FORMULA(
+            f"Weak duality: none of {RANDOM} random weights is below the bound, in exact fractions"
+        ).holds(found.of("weak")),
+        PAPER("The same for ReLU attention, MLP-Mixers and Fourier operators").untestable(
+            "only linear attention is implemented here"
         ),
-        not_testable(
-            "The same for ReLU attention, MLP-Mixers and Fourier operators",
-            "paper",
-            "only linear attention is implemented here",
-        ),
-        not_testable(
-            "The results of convex heads fine-tuned on CIFAR-100",
-            "paper",
-            "this needs the paper's data and backbone",
+        PAPER("The results of convex heads fine-tuned on CIFAR-100").untestable(
+            "this needs the paper's data and backbone"
         ),
     ]
 
@@ -135,7 +131,7 @@ def _table(found: list[dict[str, Any]], seeds: tuple[int, ...]) -> Table:
         "The optimum, its rank, and the proved relative gaps of the solver and of training, by "
         "number of heads",
         ("seed", "optimum", "rank", "solver", *(f"{n} head" + "s" * (n > 1) for n in HEADS)),
-        tuple(rows),
+        rows,
         ("d", ".4f", "d", ".0e", *(".1e",) * len(HEADS)),
     )
 
@@ -145,10 +141,10 @@ def _panel(found: list[dict[str, Any]], seeds: tuple[int, ...]) -> Panel:
         "Gap between training and the optimum, at most",
         "heads",
         "gap / objective",
-        tuple(
-            Series(f"seed {seed}, rank {one['rank']}", HEADS, tuple(one["gaps"]))
+        [
+            Series(f"seed {seed}, rank {one['rank']}", HEADS, one["gaps"])
             for seed, one in zip(seeds, found, strict=True)
-        ),
+        ],
         log_y=True,
         ticks=HEADS,
     )

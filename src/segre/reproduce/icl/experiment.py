@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from segre.reproduce.claim import Claim, at_least, at_most, holds, near, not_testable
+from segre.reproduce.claim import DERIVED, FORMULA, PAPER, Claim
 from segre.reproduce.experiment import (
     Experiment,
     Found,
@@ -58,9 +58,9 @@ def run(given: Run) -> Found:
     given.progress("on drawn sequences", 2, 3)
     data = given.unit("data", lambda _: data_run(loss, start, steps, seeds, count))
     return Found(
-        tuple(_claims(apart, joined, data, points, known, steps, count)),
+        _claims(apart, joined, data, points, known, steps, count),
         (_levels(apart, joined, known), _points(apart, joined, points)),
-        tuple(_panels(apart, joined, data, known, count)),
+        _panels(apart, joined, data, known, count),
         (
             f"Inputs of dimension {len(EIGENVALUES)} with eigenvalues "
             f"{', '.join(f'{float(value):g}' for value in EIGENVALUES)}, {CONTEXT} pairs in "
@@ -88,74 +88,42 @@ def _claims(
     visited_merged = _visited(joined, points)
     ends = {(), nested[-1]}
     return [
-        holds(
+        PAPER(
             f"Separate keys and queries: all {2**size} sets of eigenvectors are fixed points, "
-            "with a gradient of exactly 0 in fractions",
-            "paper",
-            [all(point.slope == 0 for point in points)],
-        ),
-        holds(
+            "with a gradient of exactly 0 in fractions"
+        ).holds([all(point.slope == 0 for point in points)]),
+        PAPER(
             "Merged keys and queries: only two of them are fixed points, nothing learned and the "
-            "optimum",
-            "paper",
-            [{point.directions for point in points if point.merged_slope == 0} == ends],
+            "optimum"
+        ).holds([{point.directions for point in points if point.merged_slope == 0} == ends]),
+        DERIVED(f"Separate: fewest steps near any of the levels 1 to {size - 1}").at_least(
+            600, [min(apart["near levels"][m][seed] for m in inner) for seed in _runs(apart)]
         ),
-        at_least(
-            f"Separate: fewest steps near any of the levels 1 to {size - 1}",
-            "derived here",
-            600,
-            [min(apart["near levels"][m][seed] for m in inner) for seed in _runs(apart)],
+        DERIVED(f"Merged: most steps near any of the levels 1 to {size - 1}").at_most(
+            80, [max(joined["near levels"][m][seed] for m in inner) for seed in _runs(joined)]
         ),
-        at_most(
-            f"Merged: most steps near any of the levels 1 to {size - 1}",
-            "derived here",
-            80,
-            [max(joined["near levels"][m][seed] for m in inner) for seed in _runs(joined)],
-        ),
-        holds(
+        PAPER(
             "Separate: training visits only the fixed points that have learned the largest "
-            "eigenvalues, one more at a time",
-            "paper",
-            [set(one) == set(nested) for one in visited],
+            "eigenvalues, one more at a time"
+        ).holds([set(one) == set(nested) for one in visited]),
+        PAPER("Merged: training visits only the first and the last fixed point").holds(
+            [set(one) <= ends for one in visited_merged]
         ),
-        holds(
-            "Merged: training visits only the first and the last fixed point",
-            "paper",
-            [set(one) <= ends for one in visited_merged],
+        FORMULA("Merged: final loss").near(known[-1], joined["last"], tolerance=1e-4),
+        FORMULA(f"Separate: loss after {steps:,} steps").near(
+            known[-1], apart["last"], tolerance=1e-4
         ),
-        near(
-            "Merged: final loss",
-            "closed form",
-            known[-1],
-            joined["last"],
-            tolerance=1e-4,
-        ),
-        near(
-            f"Separate: loss after {steps:,} steps",
-            "closed form",
-            known[-1],
-            apart["last"],
-            tolerance=1e-4,
-        ),
-        at_most(
+        FORMULA(
             f"The trained layer, run by segre on {4 * count:,} random sequences: difference "
-            "between its mean loss and the closed form, in standard errors",
-            "closed form",
-            4,
-            [abs(value) for value in apart["off"]],
-        ),
-        at_least(
+            "between its mean loss and the closed form, in standard errors"
+        ).at_most(4, [abs(value) for value in apart["off"]]),
+        DERIVED(
             f"Trained on {count:,} random sequences: share of steps at which the expected loss is "
-            "near one of the levels",
-            "derived here",
-            0.95,
-            data["near a level"],
-        ),
-        not_testable(
-            "Rates of the drops as the initial weights go to zero, and low-rank keys and queries",
-            "paper",
-            "a run does not reach a limit, and only rank one is run here",
-        ),
+            "near one of the levels"
+        ).at_least(0.95, data["near a level"]),
+        PAPER(
+            "Rates of the drops as the initial weights go to zero, and low-rank keys and queries"
+        ).untestable("a run does not reach a limit, and only rank one is run here"),
     ]
 
 
@@ -183,7 +151,7 @@ def _levels(apart: dict[str, Any], joined: dict[str, Any], known: list[float]) -
     return Table(
         "Number of steps within 5 % of each level of the loss, range over seeds",
         ("directions learned", "loss", "separate", "merged"),
-        tuple(rows),
+        rows,
         ("d", ".5f", "", ""),
     )
 
@@ -205,7 +173,7 @@ def _points(apart: dict[str, Any], joined: dict[str, Any], points: Sequence[Fixe
         "Exact fixed points: the eigenvectors learned, the loss, the largest partial derivative, "
         "and the number of training steps spent nearby",
         ("learned", "loss", "", "gradient", "merged gradient", "separate", "merged"),
-        tuple(rows),
+        rows,
         ("", "", ".5f", "", "", "", ""),
         "Eigenvectors are numbered from the largest eigenvalue. Nearby: the distance of W is at "
         "most 5 % of the norm of the optimum.",
@@ -226,16 +194,14 @@ def _panels(
 ) -> list[Panel]:
     def curves(found: dict[str, Any], label: str, colour: int) -> list[Series]:
         return [
-            Series(label if not place else "", tuple(found["at"]), tuple(one), "line", colour)
+            Series(label if not place else "", found["at"], one, "line", colour)
             for place, one in enumerate(found["losses"])
         ]
 
     def plateaus(found: dict[str, Any]) -> list[Series]:
-        last = found["at"][-1]
+        ends = (found["at"][0], found["at"][-1])
         return [
-            Series(
-                "fixed points" if not m else "", (found["at"][0], last), (level, level), "dots", -1
-            )
+            Series("" if m else "fixed points", ends, (level, level), "dots", -1)
             for m, level in enumerate(known)
         ]
 
@@ -246,10 +212,8 @@ def _panels(
     ]
     other = [*plateaus(data), *curves(data, f"separate, {count:,} sequences", 2)]
     return [
-        Panel("Expected loss", "step", "loss", tuple(one), log_x=True, low=0, high=1.05),
-        Panel(
-            "Loss on random sequences", "step", "loss", tuple(other), log_x=True, low=0, high=1.05
-        ),
+        Panel("Expected loss", "step", "loss", one, log_x=True, low=0, high=1.05),
+        Panel("Loss on random sequences", "step", "loss", other, log_x=True, low=0, high=1.05),
     ]
 
 

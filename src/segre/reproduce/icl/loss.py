@@ -83,7 +83,7 @@ def levels(eigenvalues: Sequence[Any], context: int) -> list[Any]:
 def sequences(
     eigenvalues: Sequence[float], context: int, count: int, rng: np.random.Generator
 ) -> tuple[Array, Array]:
-    """Drawn sequences as matrices (count, D + 1, N + 1), tokens in columns, and what is to be said.
+    """Drawn sequences as matrices (count, D + 1, N + 1), tokens in columns, and their labels.
 
     The last token is the query, with a zero in place of its label.
     """
@@ -110,7 +110,7 @@ def drawn(tokens: Array, labels: Array) -> Quadratic:
 
 
 def predicted(v: Array, k: Array, q: Array, tokens: Array) -> Array:
-    """What the layer says of drawn sequences, by segre's own forward map of lightning attention.
+    """The layer's predictions on drawn sequences, by segre's forward map of lightning attention.
 
     v is (heads,), k and q are (heads, D). W_K is [k/N 0], W_Q is [q 0], W_V is [0 v].
     """

@@ -66,7 +66,7 @@ class Chains:
 
 
 def oracle_loss(chains: Chains, tokens: Array) -> float:
-    """The mean cross-entropy of the label for whoever knows the parents: Bayes, from counts."""
+    """The mean cross-entropy of the label if the parents are known: Bayes, from counts."""
     first, symbols = max(chains.parents), chains.symbols
     windows = np.lib.stride_tricks.sliding_window_view(tokens, first, axis=1)[:, :-1]
     contexts, values = chains.context(windows), tokens[:, first:]
@@ -75,7 +75,7 @@ def oracle_loss(chains: Chains, tokens: Array) -> float:
 
 
 def unigram_loss(chains: Chains, tokens: Array) -> float:
-    """The same for whoever counts tokens only."""
+    """The same from counts of single tokens."""
     same = np.ones((len(tokens), tokens.shape[1] - 1), dtype=bool)
     return _loss(same, tokens, chains.alpha, chains.symbols)
 

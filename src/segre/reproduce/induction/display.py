@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
-from segre.reproduce.experiment import Cell, Panel, Series, Table
+from segre.reproduce.experiment import Panel, Seeds, Series, Table
 from segre.reproduce.induction.chains import lag_sets
 from segre.reproduce.induction.model import sets
 
@@ -24,9 +23,9 @@ def named(lags: tuple[int, ...]) -> str:
     return ", ".join(map(str, lags))
 
 
-def losses_table(found: Mapping[str, list[dict[str, Any]]], seeds: tuple[int, ...]) -> Table:
+def losses_table(found: Mapping[str, Seeds], seeds: tuple[int, ...]) -> Table:
     """The losses of every training."""
-    rows: list[tuple[Cell, ...]] = [
+    rows = [
         (
             *(said, seed, one["oracle"], one["loss"], one["unigram"]),
             *(one["selected"][RIGHT], one["sharpness"], one["pseudo-count"]),
@@ -40,57 +39,53 @@ def losses_table(found: Mapping[str, list[dict[str, Any]]], seeds: tuple[int, ..
             *("context", "seed", "oracle", "model", "unigram"),
             *(f"share of {named(PARENTS[0])}", "sharpness", "pseudo-count"),
         ),
-        tuple(rows),
+        rows,
         ("", "d", ".4f", ".4f", ".4f", ".3f", ".2f", ".2f"),
         "The pseudo-count is what the empty token adds to the counts of full matches; the oracle "
         f"adds {SYMBOLS * ALPHA:g}.",
     )
 
 
-def information_table(known: list[dict[str, Any]]) -> Table:
+def information_table(known: Seeds) -> Table:
     """Both kinds of information, for every set of lags."""
 
-    def mean(parents: str, lags: str, which: int) -> float:
-        return float(np.mean([one[parents][lags][which] for one in known]))
-
-    rows: list[tuple[Cell, ...]] = [
-        (named(lags), *(mean(named(p), named(lags), which) for p in PARENTS for which in (0, 1)))
+    rows = [
+        (named(lags), *(value for p in PARENTS for value in known.means(named(p), named(lags))))
         for lags in lag_sets(WINDOW)
     ]
     columns = [f"{{{named(p)}}} {which}" for p in PARENTS for which in ("plain", "modified")]
     return Table(
         "Information of sets of lags, for chains with three sets of parents, means over seeds",
         ("lags", *columns),
-        tuple(rows),
+        rows,
         ("", *(".4f",) * (2 * len(PARENTS))),
     )
 
 
-def panels(found: Mapping[str, list[dict[str, Any]]]) -> tuple[Panel, ...]:
+def panels(found: Mapping[str, Seeds]) -> tuple[Panel, ...]:
     """Losses and shares by step, and what heads copy at the end."""
     at = tuple(look[0] for look in found["chain"][0]["looks"])
-    ends, lags = (at[0], at[-1]), tuple(range(1, WINDOW + 1))
+    ends, lags = (at[0], at[-1]), range(1, WINDOW + 1)
     curves = []
     for colour, (kind, said) in enumerate(KINDS.items()):
         for n, one in enumerate(found[kind]):
-            above = tuple(look[1] - one["oracle, first"] for look in one["looks"])
+            above = [look[1] - one["oracle, first"] for look in one["looks"]]
             curves.append(Series(CONTEXTS[kind] * (not n), at, above, "line", colour))
         level = float(np.mean([one["unigram"] - one["oracle"] for one in found[kind]]))
         curves.append(Series(f"unigram, {said}", ends, (level, level), "dots", colour))
-    models = [one for kind in KINDS for one in found[kind]]
-    mean = np.mean([[look[2] for look in one["looks"]] for one in models], axis=0)
+    models = Seeds(one for kind in KINDS for one in found[kind])
+    mean = np.mean([[look[2] for look in looks] for looks in models.of("looks")], axis=0)
     shares = [
-        Series("all other sets" * (not place), at, tuple(mean[:, place].tolist()), "line", -1)
+        Series("all other sets" * (not place), at, mean[:, place].tolist(), "line", -1)
         for place in range(len(EVERY))
         if place != RIGHT
     ]
-    right = Series(f"{{{named(PARENTS[0])}}}", at, tuple(mean[:, RIGHT].tolist()), "line", 0)
-    copied = np.mean([one["copied"] for one in models], axis=0)
+    right = Series(f"{{{named(PARENTS[0])}}}", at, mean[:, RIGHT].tolist(), "line", 0)
     heads = [
-        Series(f"head {h + 1}", lags, tuple(copied[h].tolist()), colour=h) for h in range(WINDOW)
+        Series(f"head {h + 1}", lags, models.means("copied", h), colour=h) for h in range(WINDOW)
     ]
     return (
-        Panel("Loss on new sequences", "step", "nats above the oracle", tuple(curves)),
+        Panel("Loss on new sequences", "step", "nats above the oracle", curves),
         Panel(
             *("Selector: share of each set of heads", "step", "share"),
             (*shares, right),

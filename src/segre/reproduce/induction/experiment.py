@@ -9,13 +9,13 @@ parents, so that it picks none.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from segre.reproduce.claim import Claim, at_least, at_most, holds, not_testable
-from segre.reproduce.experiment import Experiment, Found, Option, Run, Work
+from segre.reproduce.claim import DERIVED, LIMITED, PAPER, Claim
+from segre.reproduce.experiment import Experiment, Found, Option, Run, Seeds, Work
 from segre.reproduce.induction.chains import Chains, information, oracle_loss, unigram_loss
 from segre.reproduce.induction.display import (
     ALPHA,
@@ -51,12 +51,12 @@ def run(given: Run) -> Found:
     }
     known = given.each_seed("information", lambda seed, _: _information(seed, count))
     found = {
-        kind: given.each_seed(f"training, context {KINDS[kind]}", _work(plan, given))
+        kind: given.each_seed(f"training, context {KINDS[kind]}", partial(_trained, plan, given))
         for kind, plan in plans.items()
     }
     plan = plans["chain"]
     return Found(
-        tuple(_claims(known, found)),
+        _claims(known, found),
         (losses_table(found, given.seeds), information_table(known)),
         panels(found),
         (
@@ -72,18 +72,14 @@ def run(given: Run) -> Found:
     )
 
 
-def _work(plan: Plan, given: Run) -> Callable[[int, Kept], dict[str, Any]]:
-    """What is done for each seed in one way of drawing contexts."""
-
-    def work(seed: int, kept: Kept) -> dict[str, Any]:
-        test = plan.data(seed, plan.test, 1)
-        return trained(plan, seed, kept, given.progress) | {
-            "oracle": oracle_loss(plan.chains, test),
-            "oracle, first": oracle_loss(plan.chains, test[:TESTED]),
-            "unigram": unigram_loss(plan.chains, test),
-        }
-
-    return work
+def _trained(plan: Plan, given: Run, seed: int, kept: Kept) -> dict[str, Any]:
+    """The model of one seed for one method of drawing contexts, and what it is compared with."""
+    test = plan.data(seed, plan.test, 1)
+    return trained(plan, seed, kept, given.progress) | {
+        "oracle": oracle_loss(plan.chains, test),
+        "oracle, first": oracle_loss(plan.chains, test[:TESTED]),
+        "unigram": unigram_loss(plan.chains, test),
+    }
 
 
 def _information(seed: int, count: int) -> dict[str, Any]:
@@ -99,21 +95,19 @@ def _picked(one: dict[str, list[float]]) -> str:
     return max(one, key=lambda lags: one[lags][1])
 
 
-def _claims(known: list[dict[str, Any]], found: dict[str, list[dict[str, Any]]]) -> list[Claim]:
+def _claims(known: Seeds, found: dict[str, Seeds]) -> list[Claim]:
     whole = named(tuple(range(1, WINDOW + 1)))
     claims = [
-        holds(
-            f"Modified information selects the parents {{{named(parents)}}}",
-            "paper",
-            [_picked(one[named(parents)]) == named(parents) for one in known],
+        PAPER(f"Modified information selects the parents {{{named(parents)}}}").holds(
+            [_picked(one) == named(parents) for one in known.of(named(parents))]
         )
         for parents in PARENTS
     ]
     claims.append(
-        at_most(
+        DERIVED(
             "Plain information does not single them out: difference between all lags and the "
-            "parents",
-            "derived here",
+            "parents"
+        ).at_most(
             1e-6,
             [
                 max(abs(one[name][whole][0] - one[name][name][0]) for name in map(named, PARENTS))
@@ -124,40 +118,27 @@ def _claims(known: list[dict[str, Any]], found: dict[str, list[dict[str, Any]]])
     for kind, context in CONTEXTS.items():
         models, said = found[kind], f"{context[0].upper()}{context[1:]}"
         claims += [
-            at_most(
-                f"{said}: loss of the model / loss of the oracle",
-                "derived here",
-                1.1,
-                [one["loss"] / one["oracle"] for one in models],
+            DERIVED(f"{said}: loss of the model / loss of the oracle").at_most(
+                1.1, [one["loss"] / one["oracle"] for one in models]
             ),
-            at_most(
-                f"{said}: remaining share of the gap between unigram and oracle",
-                "derived here",
+            DERIVED(f"{said}: remaining share of the gap between unigram and oracle").at_most(
                 0.1,
                 [
                     (one["loss"] - one["oracle"]) / (one["unigram"] - one["oracle"])
                     for one in models
                 ],
             ),
-            at_least(
-                f"{said}: weight of the parents in the selector",
-                "paper, limit chosen here",
-                0.9,
-                [one["selected"][RIGHT] for one in models],
+            LIMITED(f"{said}: weight of the parents in the selector").at_least(
+                0.9, models.of("selected", RIGHT)
             ),
-            at_least(
-                f"{said}: weight of their lags in the parents' heads",
-                "paper, limit chosen here",
-                0.9,
-                [min(one["copied"][lag - 1][lag - 1] for lag in PARENTS[0]) for one in models],
+            LIMITED(f"{said}: weight of their lags in the parents' heads").at_least(
+                0.9, [min(one["copied"][lag - 1][lag - 1] for lag in PARENTS[0]) for one in models]
             ),
         ]
     return [
         *claims,
-        not_testable(
-            "Gradient flow converges to this model in three stages, at stated rates",
-            "paper",
-            "this is a theorem about a limit; here all weights are trained at once with Adam",
+        PAPER("Gradient flow converges to this model in three stages, at stated rates").untestable(
+            "this is a theorem about a limit; here all weights are trained at once with Adam"
         ),
     ]
 

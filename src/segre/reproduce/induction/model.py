@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+from scipy.special import softmax
 
 from segre.attention.mechanism import SOFTMAX
 from segre.fields.interface import Array
@@ -73,7 +74,7 @@ class Model:
     @property
     def copied(self) -> Array:
         """How much each head copies from each lag: (heads, lags)."""
-        return _softmax(self.w)
+        return np.asarray(softmax(self.w, axis=-1))
 
     @property
     def selected(self) -> Array:
@@ -111,7 +112,7 @@ def loss_and_gradient(
     products = np.stack([np.prod(G[list(one)], axis=0) for one in every])
     K = np.tensordot(p, products, 1)
     empty = np.ones((len(K), 1))
-    weights = _softmax(np.concatenate([model.a * K, model.s * empty], axis=1))
+    weights = softmax(np.concatenate([model.a * K, model.s * empty], axis=1), axis=1)
     shares = np.concatenate([right, empty / symbols], axis=1)
     least = TINY if model.bare else 0.0
     rest_of = 1 - least * symbols
@@ -162,8 +163,3 @@ def probabilities(model: Model, tokens: Array, symbols: int) -> Array:
     keys = np.concatenate([np.pad(keys, ((0, 0), (0, 0), (0, 1))), empty], axis=1)
     alike = np.full((count, 1, symbols), 1 / symbols)
     return mix(SOFTMAX, queries, keys, np.concatenate([values, alike], axis=1))[:, 0]
-
-
-def _softmax(x: Array) -> Array:
-    shifted = np.exp(x - x.max(axis=-1, keepdims=True))
-    return np.asarray(shifted / shifted.sum(axis=-1, keepdims=True))

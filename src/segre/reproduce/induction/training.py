@@ -1,4 +1,4 @@
-"""How is the model trained? Adam on a fixed set of sequences; it can be killed and goes on."""
+"""How is the model trained? Adam on a fixed set of sequences; an interrupted run continues."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Plan:
 
 
 def trained(plan: Plan, seed: int, kept: Kept, progress: Progress = quiet) -> dict[str, Any]:
-    """The weights at the end, and what the model said of test sequences on the way."""
+    """The final weights, and the test losses during training."""
     train, test = plan.data(seed, plan.train, 0), plan.data(seed, plan.test, 1)
     symbols, window = plan.chains.symbols, plan.window
     match, right = matches(train, window), labels(train, window)

@@ -12,8 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from segre.reproduce.claim import Claim, at_most, holds, not_testable
-from segre.reproduce.experiment import Experiment, Found, Option, Panel, Run, Series, Table, Work
+from segre.reproduce.claim import FORMULA, LIMITED, PAPER, Claim
+from segre.reproduce.experiment import (
+    Experiment,
+    Found,
+    Option,
+    Panel,
+    Run,
+    Seeds,
+    Series,
+    Table,
+    Work,
+)
 from segre.reproduce.rank.nearest import (
     Heads,
     agreement,
@@ -43,9 +53,9 @@ def run(given: Run) -> Found:
         "heads",
         lambda seed, _: {str(d): _measured(seed, d, counts, samples) for d in WIDTHS},
     )
-    found = {d: [one[str(d)] for one in by_seed] for d in WIDTHS}
+    found = {d: Seeds(by_seed.of(str(d))) for d in WIDTHS}
     return Found(
-        tuple(_claims(found, counts)),
+        _claims(found, counts),
         (_table(found, counts), _full(found, samples)),
         (_panel(found, counts),),
         (
@@ -76,98 +86,72 @@ def _measured(seed: int, d: int, counts: tuple[int, ...], samples: int) -> dict[
     }
 
 
-def _claims(found: dict[int, list[dict[str, Any]]], counts: tuple[int, ...]) -> list[Claim]:
+def _claims(found: dict[int, Seeds], counts: tuple[int, ...]) -> list[Claim]:
     seeds = range(len(found[WIDTHS[0]]))
     last = len(counts) - 1
     middle = counts.index(64) if 64 in counts else last
     return [
-        at_most(
-            f"One full-rank head on up to {TOKENS[-1]} tokens: largest error over all widths",
-            "paper, limit chosen here",
+        LIMITED(
+            f"One full-rank head on up to {TOKENS[-1]} tokens: largest error over all widths"
+        ).at_most(
             0.001,
             [max(error for d in WIDTHS for error in found[d][seed]["full"]) for seed in seeds],
         ),
-        holds(
-            "Heads of rank one: the error falls each time the number of heads is quadrupled",
-            "closed form",
-            [all((np.diff(found[d][seed]["errors"]) < 0).all() for d in WIDTHS) for seed in seeds],
+        FORMULA(
+            "Heads of rank one: the error falls each time the number of heads is quadrupled"
+        ).holds(
+            [all((np.diff(found[d][seed]["errors"]) < 0).all() for d in WIDTHS) for seed in seeds]
         ),
-        holds(
-            f"With {counts[middle]} heads, the error grows with the width",
-            "paper",
+        PAPER(f"With {counts[middle]} heads, the error grows with the width").holds(
             [
                 bool((np.diff([found[d][seed]["errors"][middle] for d in WIDTHS]) > 0).all())
                 for seed in seeds
-            ],
+            ]
         ),
-        at_most(
-            "Heads run by segre: difference from the closed form, in standard errors",
-            "closed form",
-            4,
-            [max(abs(found[d][seed]["off"]) for d in WIDTHS) for seed in seeds],
+        FORMULA("Heads run by segre: difference from the closed form, in standard errors").at_most(
+            4, [max(abs(found[d][seed]["off"]) for d in WIDTHS) for seed in seeds]
         ),
-        not_testable(
-            "Exponentially many heads of low rank are necessary",
-            "paper",
-            "this is a lower bound over all heads; random heads show only what random heads can do",
+        PAPER("Exponentially many heads of low rank are necessary").untestable(
+            "this is a lower bound over all heads; random heads show only what random heads can do"
         ),
-        not_testable(
-            "Two layers of low rank suffice for short contexts, and trained transformers agree",
-            "paper",
-            "only one layer with constructed heads is run here",
-        ),
+        PAPER(
+            "Two layers of low rank suffice for short contexts, and trained transformers agree"
+        ).untestable("only one layer with constructed heads is run here"),
     ]
 
 
-def _means(found: list[dict[str, Any]], name: str) -> list[float]:
-    return [float(value) for value in np.mean([one[name] for one in found], axis=0)]
-
-
-def _deviations(found: list[dict[str, Any]], name: str) -> list[float]:
-    return [float(value) for value in np.std([one[name] for one in found], axis=0)]
-
-
-def _table(found: dict[int, list[dict[str, Any]]], counts: tuple[int, ...]) -> Table:
-    columns = [column for d in WIDTHS for column in (_means(found[d], "errors"),)]
-    spread = [
-        max(values)
-        for values in zip(*(_deviations(found[d], "errors") for d in WIDTHS), strict=True)
-    ]
+def _table(found: dict[int, Seeds], counts: tuple[int, ...]) -> Table:
+    columns = [found[d].means("errors") for d in WIDTHS]
+    spread = np.max([found[d].spreads("errors") for d in WIDTHS], axis=0).tolist()
     return Table(
         "Error of heads of rank one with the best weights, two tokens, means over seeds",
         ("heads", *(f"d = {d}" for d in WIDTHS), "± at most"),
-        tuple(zip(counts, *columns, spread, strict=True)),
+        [*zip(counts, *columns, spread, strict=True)],
         ("d", *(".3f",) * (len(WIDTHS) + 1)),
     )
 
 
-def _full(found: dict[int, list[dict[str, Any]]], samples: int) -> Table:
+def _full(found: dict[int, Seeds], samples: int) -> Table:
     rows = [
-        (tokens, *(max(one["full"][place] for one in found[d]) for d in WIDTHS))
+        (tokens, *(max(found[d].of("full", place)) for d in WIDTHS))
         for place, tokens in enumerate(TOKENS)
     ]
     return Table(
         f"Error of one full-rank softmax head on {samples:,} samples, largest over seeds",
         ("tokens", *(f"d = {d}" for d in WIDTHS)),
-        tuple(rows),
+        rows,
         ("d", *(".1e",) * len(WIDTHS)),
     )
 
 
-def _panel(found: dict[int, list[dict[str, Any]]], counts: tuple[int, ...]) -> Panel:
+def _panel(found: dict[int, Seeds], counts: tuple[int, ...]) -> Panel:
     ends = (counts[0], counts[-1])
     return Panel(
         "Nearest of two points",
         "heads of rank one",
         "error with the best weights",
         (
-            *(
-                Series(
-                    *(f"width {d}", counts, tuple(_means(found[d], "errors"))),
-                    spread=tuple(_deviations(found[d], "errors")),
-                )
-                for d in WIDTHS
-            ),
+            *(found[d].curve(f"width {d}", counts, "errors") for d in WIDTHS),
             Series("one full-rank head (below 0.001)", ends, (0.0, 0.0), "dashes", -1),
         ),
         log_x=True,

@@ -45,23 +45,23 @@ class Heads:
         return cls(cosine * q + np.sqrt(1 - cosine**2) * other, q)
 
     def first(self, count: int) -> Heads:
-        """Some of them."""
+        """The first heads."""
         return Heads(self.k[:count], self.q[:count])
 
 
 def unit(x: Array) -> Array:
-    """Rows over their lengths."""
+    """Rows divided by their norms."""
     return np.asarray(x / np.linalg.norm(x, axis=-1, keepdims=True))
 
 
 def gram(heads: Heads) -> Array:
-    """The matrix C: mean products of what two heads say."""
+    """The matrix C: mean inner products of the outputs of two heads."""
     keys, queries = (np.arcsin((x @ x.T).clip(-1, 1)) for x in (heads.k, heads.q))
     return np.asarray(0.5 + 2 / np.pi**2 * keys * queries)
 
 
 def agreement(heads: Heads) -> Array:
-    """The vector b: mean products of what a head says and the target."""
+    """The vector b: mean inner products of a head's output and the target."""
     angle = np.arccos((heads.k * heads.q).sum(axis=1).clip(-1, 1))
     return at_angle(angle, heads.k.shape[1])
 
@@ -103,12 +103,12 @@ def nearest(x: Array, y: Array) -> Array:
 
 
 def full_rank(x: Array, y: Array, sharpness: float) -> Array:
-    """What one softmax head of full rank says, with scores sharpness times x.y."""
+    """The output of one softmax head of full rank, with scores sharpness times x.y."""
     return mix(SOFTMAX, sharpness * y, x, x)[:, 0]
 
 
 def rank_one(heads: Heads, alpha: Array, x: Array, y: Array, sharpness: float) -> Array:
-    """What a weighted sum of softmax heads of rank one says."""
+    """The output of a weighted sum of softmax heads of rank one."""
     total = np.zeros((len(x), x.shape[-1]))
     for k, q, weight in zip(heads.k, heads.q, alpha, strict=True):
         total += weight * mix(SOFTMAX, sharpness * (y @ q[:, None]), x @ k[:, None], x)[:, 0]

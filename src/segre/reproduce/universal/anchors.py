@@ -44,7 +44,7 @@ def sharpness(p: int) -> float:
 
 
 def head(points: Array, anchors: Array, values: Array, beta: float) -> Array:
-    """What the head says of points (n, D): a mean of values (anchors, m), by segre's softmax."""
+    """The head's outputs at points (n, D): means of values (anchors, m), by segre's softmax."""
     ones = np.ones((len(points), 1))
     queries = beta * np.concatenate([2 * points, -ones], axis=1)
     keys = np.concatenate([anchors, (anchors**2).sum(axis=1, keepdims=True)], axis=1)

@@ -12,8 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from segre.reproduce.claim import Claim, at_most, near, not_testable
-from segre.reproduce.experiment import Experiment, Found, Option, Panel, Run, Series, Table, Work
+from segre.reproduce.claim import DERIVED, PAPER, Claim
+from segre.reproduce.experiment import (
+    Experiment,
+    Found,
+    Option,
+    Panel,
+    Run,
+    Seeds,
+    Series,
+    Table,
+    Work,
+)
 from segre.reproduce.universal.anchors import (
     certified_error,
     grid,
@@ -39,7 +49,7 @@ def run(given: Run) -> Found:
     drawn = given.each_seed("functions", lambda seed, _: _measured(seed, counts, points))
     example = _example()
     return Found(
-        tuple(_claims(counts, proved, drawn)),
+        _claims(counts, proved, drawn),
         (_table(counts, proved, drawn), _sequences(drawn)),
         (
             _error_panel(counts, proved, drawn),
@@ -100,69 +110,38 @@ def _example() -> dict[str, tuple[float, ...]]:
     return {name: tuple(value[:, 0].tolist()) for name, value in found.items()}
 
 
-def _claims(
-    counts: tuple[int, ...], proved: list[list[float]], drawn: list[dict[str, Any]]
-) -> list[Claim]:
+def _claims(counts: tuple[int, ...], proved: list[list[float]], drawn: Seeds) -> list[Claim]:
     uppers = [upper for _, upper in proved]
-    slopes = [float(np.polyfit(np.log(counts), np.log(one["linear"]), 1)[0]) for one in drawn]
+    linear = np.log(drawn.of("linear"))
+    slopes = [float(np.polyfit(np.log(counts), one, 1)[0]) for one in linear]
     return [
         *(
-            near(
-                f"Truncated identity on {p} anchors: proved bound on the error",
-                "derived here",
-                1 / (2 * p),
-                [upper],
-                tolerance=0.001 / (2 * p),
+            DERIVED(f"Truncated identity on {p} anchors: proved bound on the error").near(
+                1 / (2 * p), [upper], tolerance=0.001 / (2 * p)
             )
             for p, upper in zip(counts, uppers, strict=True)
         ),
-        at_most(
-            "The same for all p, times p / length of the interval",
-            "derived here",
-            1,
-            [max(p * upper for p, upper in zip(counts, uppers, strict=True))],
+        DERIVED("The same for all p, times p / length of the interval").at_most(
+            1, [max(p * upper for p, upper in zip(counts, uppers, strict=True))]
         ),
-        at_most(
-            "Truncated linear maps of random tokens: largest error times p",
-            "derived here",
-            1,
-            [_worst(counts, one["linear"]) for one in drawn],
+        DERIVED("Truncated linear maps of random tokens: largest error times p").at_most(
+            1, [_worst(counts, one["linear"]) for one in drawn]
         ),
-        near(
-            "The same: exponent of the error in p",
-            "derived here",
-            -1,
-            slopes,
-            tolerance=0.02,
+        DERIVED("The same: exponent of the error in p").near(-1, slopes, tolerance=0.02),
+        DERIVED("Random functions of slope 1: largest error times p").at_most(
+            1, [_worst(counts, one["line"]) for one in drawn]
         ),
-        at_most(
-            "Random functions of slope 1: largest error times p",
-            "derived here",
-            1,
-            [_worst(counts, one["line"]) for one in drawn],
+        DERIVED(
+            f"Random maps of sequences of {TOKENS} tokens: largest error times p / {TOKENS}"
+        ).at_most(1, [_worst(SIDES, one["cube"]) / TOKENS for one in drawn]),
+        DERIVED(
+            "Difference between the head and one layer of self-attention with the anchors as tokens"
+        ).at_most(1e-12, drawn.of("self")),
+        PAPER("Every continuous map of sequences can be approximated to any precision").untestable(
+            "this is a theorem about all functions; an experiment shows only some of them"
         ),
-        at_most(
-            f"Random maps of sequences of {TOKENS} tokens: largest error times p / {TOKENS}",
-            "derived here",
-            1,
-            [_worst(SIDES, one["cube"]) / TOKENS for one in drawn],
-        ),
-        at_most(
-            "Difference between the head and one layer of self-attention with the anchors as "
-            "tokens",
-            "derived here",
-            1e-12,
-            [one["self"] for one in drawn],
-        ),
-        not_testable(
-            "Every continuous map of sequences can be approximated to any precision",
-            "paper",
-            "this is a theorem about all functions; an experiment shows only some of them",
-        ),
-        not_testable(
-            "Trained networks find such heads",
-            "paper",
-            "the construction is not trained here",
+        PAPER("Trained networks find such heads").untestable(
+            "the construction is not trained here"
         ),
     ]
 
@@ -171,20 +150,10 @@ def _worst(counts: tuple[int, ...], errors: list[float]) -> float:
     return max(p * error for p, error in zip(counts, errors, strict=True))
 
 
-def _mean(drawn: list[dict[str, Any]], name: str) -> list[float]:
-    return [float(value) for value in np.mean([one[name] for one in drawn], axis=0)]
-
-
-def _deviation(drawn: list[dict[str, Any]], name: str) -> list[float]:
-    return [float(value) for value in np.std([one[name] for one in drawn], axis=0)]
-
-
-def _table(
-    counts: tuple[int, ...], proved: list[list[float]], drawn: list[dict[str, Any]]
-) -> Table:
+def _table(counts: tuple[int, ...], proved: list[list[float]], drawn: Seeds) -> Table:
     columns = zip(
         *(counts, [1 / (2 * p) for p in counts], proved),
-        *(_mean(drawn, "linear"), _mean(drawn, "line"), _deviation(drawn, "line")),
+        *(drawn.means("linear"), drawn.means("line"), drawn.spreads("line")),
         strict=True,
     )
     return Table(
@@ -193,55 +162,39 @@ def _table(
             *("p", "1/(2p)", "identity, at least", "at most"),
             *("truncated linear", "slope 1", "± over seeds"),
         ),
-        tuple((p, half, *bounds, *rest) for p, half, bounds, *rest in columns),
+        [(p, half, *bounds, *rest) for p, half, bounds, *rest in columns],
         ("d", ".5f", ".7f", ".7f", ".5f", ".5f", ".5f"),
         "The bounds for the identity are proved; the others are measured, means over seeds.",
     )
 
 
-def _sequences(drawn: list[dict[str, Any]]) -> Table:
-    rows = zip(
-        SIDES,
-        [p**TOKENS for p in SIDES],
-        _mean(drawn, "cube"),
-        _deviation(drawn, "cube"),
-        [TOKENS / p for p in SIDES],
-        strict=True,
-    )
+def _sequences(drawn: Seeds) -> Table:
+    means = zip(SIDES, drawn.means("cube"), drawn.spreads("cube"), strict=True)
+    rows = [(p, p**TOKENS, mean, spread, TOKENS / p) for p, mean, spread in means]
     return Table(
         f"Maps of sequences of {TOKENS} tokens in [0, 1]: largest error",
         ("p", "anchors", "error", "± over seeds", f"{TOKENS}/p"),
-        tuple(rows),
+        rows,
         ("d", "d", ".5f", ".5f", ".5f"),
     )
 
 
-def _error_panel(
-    counts: tuple[int, ...], proved: list[list[float]], drawn: list[dict[str, Any]]
-) -> Panel:
+def _error_panel(counts: tuple[int, ...], proved: list[list[float]], drawn: Seeds) -> Panel:
     ends = (min(SIDES), max(counts))
     return Panel(
         "Largest error by number of anchors",
         "anchors p in each dimension",
         "largest error",
         (
-            Series("1/p", ends, tuple(1 / p for p in ends), "dots", -1),
-            Series("1/(2p)", ends, tuple(1 / (2 * p) for p in ends), "dashes", -1),
-            Series("truncated identity, proved", counts, tuple(one for _, one in proved), colour=0),
-            Series(
-                *("functions of slope 1", counts, tuple(_mean(drawn, "line"))),
-                colour=1,
-                spread=tuple(_deviation(drawn, "line")),
-            ),
-            Series(
-                *(f"sequences of {TOKENS} tokens", SIDES, tuple(_mean(drawn, "cube"))),
-                colour=2,
-                spread=tuple(_deviation(drawn, "cube")),
-            ),
+            Series("1/p", ends, [1 / p for p in ends], "dots", -1),
+            Series("1/(2p)", ends, [1 / (2 * p) for p in ends], "dashes", -1),
+            Series("truncated identity, proved", counts, [one for _, one in proved], colour=0),
+            drawn.curve("functions of slope 1", counts, "line", colour=1),
+            drawn.curve(f"sequences of {TOKENS} tokens", SIDES, "cube", colour=2),
         ),
         log_x=True,
         log_y=True,
-        ticks=tuple(sorted({*SIDES, *counts} - {8, 16})),
+        ticks=sorted({*SIDES, *counts} - {8, 16}),
     )
 
 
