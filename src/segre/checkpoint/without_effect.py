@@ -78,16 +78,6 @@ def dead_units(spec: Transformer, w: Tensors, unit: float) -> Array:
     return np.asarray(out)
 
 
-def clear_dead_units(spec: Transformer, w: Tensors, unit: float) -> None:
-    """Set all weights of dead units to zero, in place."""
-    dead = dead_units(spec, w, unit)
-    if dead.any():
-        for name in ("W_gate", "b_gate", "W_up", "b_up"):
-            if name in w:
-                w[name] = w[name] * ~dead[:, None]
-        w["W_down"] = w["W_down"] * ~dead
-
-
 def _reads_nothing(spec: Transformer, w: Tensors, name: str, unit: float) -> Array:
     """Units for which one of their linear maps is always 0, where the activation is 0 too."""
     rows, bias = w[f"W_{name}"], w.get(f"b_{name}", np.zeros((len(w[f"W_{name}"]), 1)))

@@ -8,11 +8,13 @@ from math import prod
 import numpy as np
 
 from segre.fields.interface import Array
-from segre.symmetry.groups import DIAGONAL, Group, algebra, factors, random_element
+from segre.symmetry.groups import DIAGONAL, ORTHOGONAL, Group, algebra, factors, random_element
 from segre.symmetry.piece import ModularWeights
 from segre.symmetry.space import FloatWeights, Port, Tensor, rotary_planes
+from segre.transformer.spec import Transformer
 
 TINY = 1e-6  # gains below this fraction of the largest are not divided by
+VALUES = "b_V"  # biases: which of them write nothing depends on the basis
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ class Basis:
     def act(self, w: FloatWeights, element: Array) -> None:
         """Multiply writers and readers."""
         if not self.plain:
-            self.act_by(w, element, np.linalg.inv(element))
+            self.act_by(w, element, self.inverse(element))
             return
         deep, planes = len(self.copies), rotary_planes(w.transformer, self.turning)
         for port in self.ports:
@@ -85,8 +87,38 @@ class Basis:
         """Whether elements are factors, not matrices."""
         return self.group in DIAGONAL or self.group == "planes"
 
+    def identity(self, spec: Transformer) -> Array:
+        """The element that does nothing."""
+        if self.group == "planes":
+            planes = rotary_planes(spec, self.turning)
+            return np.ones((*self.copies, len(planes)), complex)
+        shape = (*self.copies, self.width)
+        return np.ones(shape) if self.plain else np.tile(np.eye(self.width), (*self.copies, 1, 1))
+
+    def after(self, second: Array, first: Array) -> Array:
+        """The element that acts like two, one after the other."""
+        return np.asarray(second * first if self.plain else second @ first)
+
+    def on(self, element: Array, x: Array) -> Array:
+        """What the rows of a matrix become that are vectors of the space."""
+        return np.asarray(element @ x)
+
+    def still(self, element: Array) -> bool:
+        """Whether all dimensions stay in their place, up to their signs."""
+        return not (element * (1 - np.eye(self.width))).any()
+
+    def sides(self, w: FloatWeights) -> tuple[list[Array], list[Array]]:
+        """The rows of writers and readers that are there, but for value biases: (*copies, width, n)."""
+        out: tuple[list[Array], list[Array]] = [], []
+        for port in self.ports:
+            if port.degree and port.tensor[1] != VALUES and port.tensor in w.tensors:
+                out[port.reads].append(port.rows(w, len(self.copies)))
+        return out
+
     def inverse(self, element: Array) -> Array:
         """The inverse factors or matrices."""
+        if self.group in ORTHOGONAL:
+            return element.swapaxes(-1, -2)
         return np.asarray(1 / element if self.plain else np.linalg.inv(element))
 
     @property

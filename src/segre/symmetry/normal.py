@@ -15,11 +15,12 @@ import numpy as np
 from segre.fields.interface import Array
 from segre.symmetry.action import Actor, Partwise, Read, actors
 from segre.symmetry.balance import DEFICIENT, balancing
-from segre.symmetry.basis import TINY, Basis
+from segre.symmetry.basis import TINY, VALUES, Basis
 from segre.symmetry.constants import Constants, Entries, Slack
-from segre.symmetry.finite import Order, gain_signs
+from segre.symmetry.orders import Order, gain_orders, sign_orders
 from segre.symmetry.space import FloatWeights, Tensor, inverse_gain, rotary_planes, unit_shift
 from segre.symmetry.special import CarriedMean, CommonForm, UnseenShift, ValueKernel
+from segre.symmetry.wiring import layer_parts
 from segre.transformer.spec import Transformer
 
 BALANCED = ("gl", "torus", "planes", "plane-scales")
@@ -27,8 +28,8 @@ EQUAL = 1e-20  # squared, relative: gains that are equal up to rounding
 POSITIONS = ("embed", "positions")
 MAP = ("embed", "W_E")
 EXACT = 4 * float(np.finfo(float).eps)  # of gains that are divided and multiplied again
-VALUES = "b_V"  # biases
 ROUTED = -3  # the axis of experts
+UNSURE = 4  # gains of so many rounding errors may have either sign, and are left as they are
 
 
 class Reduction(Partwise):
@@ -42,14 +43,21 @@ class Reduction(Partwise):
         *,
         measured: bool = False,
         gains_only: bool = False,
+        roundoff: float = 0.0,
     ) -> None:
         """`read` gives a tensor of the model as it is."""
         super().__init__(spec, read, of_gains(spec) if gains_only else reducible(spec))
-        self.slack, self.measured = slack, measured
+        self.slack, self.measured, self.near = slack, measured, UNSURE * roundoff
+        self._signs: dict[Tensor, Array] = {}
         self.shares: dict[Tensor, float] = {}  # of tensors without effect, if they are `measured`
 
     def chosen(self, number: int, one: Actor, w: FloatWeights) -> Array:  # noqa: ARG002
         """The element that leads to the normal form, by the weights."""
+        if isinstance(one, Order) and (one.kind == "one sign" or _spread(one)):
+            signs = [self._sign(one, tensor) for tensor in one.by]
+            out = one.of(signs=np.prod(signs, axis=0) if signs else None)
+            one.act(w, out)
+            return out
         for tensor in _determined_by(one):
             if tensor not in w.tensors:
                 w.tensors[tensor] = self.read(tensor)
@@ -62,13 +70,31 @@ class Reduction(Partwise):
             return out
         return fix(one, w, self.slack)
 
+    def _sign(self, one: Order, tensor: Tensor) -> Array:
+        """The sign of a gain as it is stored, or of its sum; 1 where rounding can change it."""
+        if tensor not in self._signs:
+            gain = self.read(tensor)[:, 0]
+            gain = (
+                np.where(unsure(gain, self.near), 0.0, gain) if one.kind == "signs" else gain.sum()
+            )
+            self._signs[tensor] = np.where(gain < 0, -1.0, 1.0)
+        return self._signs[tensor]
+
+
+def unsure(gain: Array, near: float) -> Array:
+    """Which gains are so small that rounding may have changed their sign.
+
+    Some files have a gain less 1, so that the error is at least that of numbers like 1.
+    """
+    return np.asarray(np.abs(gain) <= near * max(1.0, float(np.abs(gain).max(initial=0.0))))
+
 
 @lru_cache(maxsize=8)
 def reducible(spec: Transformer) -> tuple[Actor, ...]:
     """What the normal form fixes, in order."""
     every = actors(spec)
     bases = [one for one in every if isinstance(one, Basis)]
-    out: list[Actor] = [one for one in every if isinstance(one, CommonForm)]
+    out: list[Actor] = [*sign_orders(spec), *(x for x in every if isinstance(x, CommonForm))]
     out += _downstream([one for one in every if isinstance(one, Constants)])
     out += [one for one in every if isinstance(one, CarriedMean | UnseenShift)]
     out += [one for one in bases if one.vector is not None]
@@ -76,12 +102,12 @@ def reducible(spec: Transformer) -> tuple[Actor, ...]:
     out += [one for one in slack if one.tensors[0] == MAP]  # before what follows the map
     out += [one for one in bases if one.group == "shear"]
     out += [one for one in slack if one.tensors[0] != MAP]
-    out += [order for found in gain_signs(spec) for order in found.orders]
+    out += [order for part in layer_parts(spec) for order in gain_orders(spec, part).values()]
     out += [one for one in bases if one.group in BALANCED and not (one.vector or _spread(one))]
     return (*out, *(one for one in every if isinstance(one, ValueKernel)))
 
 
-def _spread(one: Basis) -> bool:
+def _spread(one: Basis | Order) -> bool:
     """Whether it acts on several parts, so that none of them determines it."""
     return len({part for part, _ in one.tensors}) > 1
 
@@ -256,9 +282,8 @@ def _(one: CommonForm, w: FloatWeights, slack: float) -> Array:
 @fix.register
 def _(one: Order, w: FloatWeights, slack: float) -> Array:  # noqa: ARG001
     """Gains are positive."""
-    gain = w(*one.ports[-1].tensor).reshape(*one.copies, one.width)
-    order = np.broadcast_to(np.arange(one.width), gain.shape)
-    out = np.stack([order, np.where(gain < 0, -1.0, 1.0)])
+    gain = w(*one.by[0]).reshape(*one.copies, one.width)
+    out = one.of(signs=np.where(gain < 0, -1.0, 1.0))
     one.act(w, out)
     return out
 
@@ -301,18 +326,6 @@ def _unit_vector(one: Basis, w: FloatWeights) -> Array:
     return out
 
 
-def _sides(one: Basis, w: FloatWeights) -> tuple[list[Array], list[Array]]:
-    """The rows of each writer and of each reader: (*copies, width, ...).
-
-    Value biases are left out: which of them write nothing depends on the basis.
-    """
-    sides: tuple[list[Array], list[Array]] = [], []
-    for port in one.ports:
-        if port.degree and port.tensor[1] != VALUES:
-            sides[port.reads].append(port.rows(w, len(one.copies)))
-    return sides
-
-
 def _squares(side: list[Array]) -> Array:
     """Squared norms of all rows."""
     return np.asarray(sum(np.einsum("...i,...i->...", rows, rows) for rows in side))
@@ -323,7 +336,7 @@ def _matrices(one: Basis, w: FloatWeights, slack: float) -> Array:
 
     Heads that lack rank stay as they are if they have value biases, which may need all dimensions.
     """
-    joined = (np.concatenate(side, -1) if side[1:] else side[0] for side in _sides(one, w))
+    joined = (np.concatenate(side, -1) if side[1:] else side[0] for side in one.sides(w))
     writes, reads = (side[..., one.start :, :] for side in joined)
     P, G = balancing(writes, reads.swapaxes(-1, -2), slack)
     full = np.asarray(P.any(axis=-1).all(axis=-1))[..., None, None]
@@ -354,7 +367,7 @@ def _clear(one: Basis, w: FloatWeights, alive: Array) -> None:
 
 def _scales(one: Basis, w: FloatWeights, slack: float) -> Array:
     """Norms of what units read and write are equal."""
-    writes, reads = (np.sqrt(_squares(side)) for side in _sides(one, w))
+    writes, reads = (np.sqrt(_squares(side)) for side in one.sides(w))
     _clear(one, w, (writes > 0) & (reads > 0))
     degrees = [max(p.degree for p in one.ports if p.reads == reads) for reads in (False, True)]
     out = _factors(writes, reads, (degrees[0], degrees[1]), slack)
@@ -366,7 +379,7 @@ def _planes(one: Basis, w: FloatWeights, slack: float) -> Array:
     """Norms of queries and keys are equal, plane by plane."""
     planes = rotary_planes(w.transformer, one.turning)
     first, second = np.array(planes, int).reshape(-1, 2).T
-    squares = [_squares(side) for side in _sides(one, w)]
+    squares = [_squares(side) for side in one.sides(w)]
     writes, reads = (np.sqrt(x[..., first] + x[..., second]) for x in squares)
     alive = np.ones((*one.copies, one.width))
     alive[..., first] = alive[..., second] = (writes > 0) & (reads > 0)
