@@ -16,8 +16,8 @@ from segre.checkpoint.layout import Tensors
 from segre.checkpoint.planes import first_of_pair, keys, paired, queries
 from segre.fields.interface import Array
 from segre.symmetry.compact import Elements
-from segre.symmetry.normal import unsure
 from segre.symmetry.orders import gain_orders
+from segre.symmetry.reduction import unsure
 from segre.transformer.spec import Transformer
 
 NORMED = ("normq", "normk")

@@ -20,7 +20,7 @@ from segre.checkpoint.without_effect import dead_units as dead_up_to_rounding
 from segre.fields.interface import Array
 from segre.symmetry.action import Actor, Move
 from segre.symmetry.compact import Elements, of_stream
-from segre.symmetry.normal import Reduction
+from segre.symmetry.reduction import Reduction
 from segre.symmetry.space import FloatWeights, Tensor
 from segre.transformer.spec import Transformer
 

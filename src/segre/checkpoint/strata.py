@@ -28,8 +28,8 @@ from segre.checkpoint.units import (
 )
 from segre.fields.interface import Array
 from segre.symmetry.compact import stream_freedom
-from segre.symmetry.normal import UNSURE, unsure
 from segre.symmetry.orders import sign_orders
+from segre.symmetry.reduction import UNSURE, unsure
 from segre.transformer.spec import Transformer
 
 PARALLEL = 1e-6  # units and patterns are alike if their cosine is this near to 1

@@ -10,15 +10,14 @@ import numpy as np
 from segre.fields.interface import Array
 from segre.symmetry.groups import DIAGONAL, ORTHOGONAL, Group, algebra, factors, random_element
 from segre.symmetry.piece import ModularWeights
-from segre.symmetry.space import FloatWeights, Port, Tensor, rotary_planes
+from segre.symmetry.space import VALUES, FloatWeights, Freedom, OfPorts, Port, Tensor, rotary_planes
 from segre.transformer.spec import Transformer
 
 TINY = 1e-6  # gains below this fraction of the largest are not divided by
-VALUES = "b_V"  # biases: which of them write nothing depends on the basis
 
 
 @dataclass(frozen=True)
-class Basis:
+class Basis(OfPorts):
     """M of a group acts on writers as M W, and on readers as W M^-1.
 
     `copies` are leading axes that all ports have: a space for each. The group acts on the
@@ -82,6 +81,10 @@ class Basis:
             if port.degree:
                 port.by_matrix(w, M, inverse, len(self.copies))
 
+    def meets(self, port: Port) -> bool:
+        """Elements act on ports of a degree; which value biases write nothing depends on them."""
+        return port.degree > 0 and port.tensor[1] != VALUES
+
     @property
     def plain(self) -> bool:
         """Whether elements are factors, not matrices."""
@@ -107,24 +110,11 @@ class Basis:
         """Whether all dimensions stay in their place, up to their signs."""
         return not (element * (1 - np.eye(self.width))).any()
 
-    def sides(self, w: FloatWeights) -> tuple[list[Array], list[Array]]:
-        """The rows of writers and readers that are there, but for value biases: (*copies, width, n)."""
-        out: tuple[list[Array], list[Array]] = [], []
-        for port in self.ports:
-            if port.degree and port.tensor[1] != VALUES and port.tensor in w.tensors:
-                out[port.reads].append(port.rows(w, len(self.copies)))
-        return out
-
     def inverse(self, element: Array) -> Array:
         """The inverse factors or matrices."""
         if self.group in ORTHOGONAL:
             return element.swapaxes(-1, -2)
         return np.asarray(1 / element if self.plain else np.linalg.inv(element))
-
-    @property
-    def tensors(self) -> tuple[Tensor, ...]:
-        """Those of all ports."""
-        return tuple(port.tensor for port in self.ports)
 
     @property
     def needed(self) -> tuple[Tensor, ...]:
@@ -133,7 +123,7 @@ class Basis:
 
 
 @dataclass(frozen=True)
-class Scale:
+class Scale(Freedom):
     """One factor for whole tensors, and its inverse for others; for each copy."""
 
     up: tuple[Tensor, ...]
@@ -172,8 +162,3 @@ class Scale:
     def tensors(self) -> tuple[Tensor, ...]:
         """All of them."""
         return (*self.up, *self.down)
-
-    @property
-    def needed(self) -> tuple[Tensor, ...]:
-        """None."""
-        return ()

@@ -13,7 +13,7 @@ from segre.fields.interface import Array
 from segre.symmetry.groups import random_order
 from segre.symmetry.means import written
 from segre.symmetry.mlp import SCALES, kinds_of_units, unit_ports
-from segre.symmetry.space import FloatWeights, Port, Tensor, reader, rotary_planes, writer
+from segre.symmetry.space import FloatWeights, OfPorts, Port, Tensor, reader, rotary_planes, writer
 from segre.symmetry.wiring import (
     Place,
     has,
@@ -33,7 +33,7 @@ Kind = Literal["order", "signs", "one sign", "order and signs", "order and one s
 
 
 @dataclass(frozen=True)
-class Order:
+class Order(OfPorts):
     """A finite group that acts on a space: on the order of its dimensions, and on their signs.
 
     Signs concern ports of degree 1. With `blocks`, so many dimensions at a time stay together.
@@ -76,13 +76,6 @@ class Order:
         order = np.argsort(element[0].astype(int), axis=-1)
         return np.stack([order, np.take_along_axis(element[1], order, -1)])
 
-    def sides(self, w: FloatWeights) -> tuple[list[Array], list[Array]]:
-        """The rows of writers and readers that are there: (*copies, width, n)."""
-        out: tuple[list[Array], list[Array]] = [], []
-        for port in (port for port in self.ports if port.tensor in w.tensors):
-            out[port.reads].append(port.rows(w, len(self.copies)))
-        return out
-
     def identity(self, _spec: Transformer) -> Array:
         """The element that does nothing."""
         return self.of()
@@ -108,16 +101,6 @@ class Order:
     def still(self, element: Array) -> bool:
         """Whether all dimensions stay in their place, up to their signs."""
         return bool((element[0] == np.arange(self.width)).all())
-
-    @property
-    def tensors(self) -> tuple[Tensor, ...]:
-        """Those of all ports."""
-        return tuple(port.tensor for port in self.ports)
-
-    @property
-    def needed(self) -> tuple[Tensor, ...]:
-        """None."""
-        return ()
 
 
 # --- layers -------------------------------------------------------------------------------------

@@ -6,14 +6,16 @@
 - constants (`Constants`): what one tensor adds, others take back;
 - entries without effect (`Slack`): what is written where nobody looks, or read where nothing lies.
 
-Each is data, and a `Freedom`: called with weights mod p it returns its generators, one per row; on
-weights of floats it acts with elements, which are drawn at random and can be inverted.
+Each is data, and a `Freedom`: on weights of floats it acts with elements, which are drawn at random
+and can be inverted. What is free continuously can be called with weights mod p, and returns its
+generators, one per row.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +28,7 @@ from segre.transformer.layers import plane_dimensions
 from segre.transformer.spec import Transformer
 
 Tensor = tuple[str, str]  # part and name
+VALUES = "b_V"  # biases
 SMALL = 0.02  # of offsets of tensors that are zero
 BLOCK = 1 << 15  # numbers at a time: these stay in the cache
 
@@ -74,34 +77,30 @@ class FloatWeights:
 Weights = ModularWeights | FloatWeights
 
 
-class Freedom(Protocol):
-    """What is free in a space."""
+class Freedom(ABC):
+    """What is free in a space; unless it says otherwise, elements add up."""
 
-    def __call__(self, w: ModularWeights) -> Array:
-        """The generators at weights mod p, one per row."""
-        ...
-
+    @abstractmethod
     def draw(self, rng: np.random.Generator, w: FloatWeights) -> Array:
         """A random element, with bounded condition."""
-        ...
 
+    @abstractmethod
     def act(self, w: FloatWeights, element: Array) -> None:
         """Act on the tensors that are there, in place."""
-        ...
 
     def inverse(self, element: Array) -> Array:
         """The element that undoes another."""
-        ...
+        return -element
 
     @property
+    @abstractmethod
     def tensors(self) -> tuple[Tensor, ...]:
         """The tensors that it changes."""
-        ...
 
     @property
     def needed(self) -> tuple[Tensor, ...]:
         """Further tensors on which the changes depend."""
-        ...
+        return ()
 
 
 @dataclass(frozen=True)
@@ -146,13 +145,20 @@ def unit_shift(w: Weights, tensor: Tensor) -> Array:
 
 
 def inverse_gain(w: Weights, site: Norm) -> Array:
-    """1 / gain, as a column; of floats that vanish the limit, as far as its direction goes."""
+    """1 / gain, as a column."""
     if not site.gain:
         return np.ones((site.width, 1))
-    gain = w(site.part, site.gain)
-    if isinstance(w, FloatWeights) and not gain.all():
-        return np.asarray(np.eye(site.width)[:, [int(np.argmin(np.abs(gain)))]])
+    if isinstance(w, FloatWeights):
+        return inverse_direction(w(site.part, site.gain))
     return w.inverse(site.part, site.gain)
+
+
+def inverse_direction(gain: Array) -> Array:
+    """1 / gain; if entries vanish, the limit of its direction, of length 1."""
+    zero = gain == 0
+    if zero.any():
+        return np.asarray(np.eye(len(gain))[:, [int(np.argmax(zero))]])
+    return np.asarray(1 / gain)
 
 
 @dataclass(frozen=True)
@@ -240,6 +246,30 @@ class Port:
         g, inverse = w(*self.gain).reshape(-1), w.inverse(*self.gain).reshape(-1)
         up, down = (inverse, g) if self.under else (g, inverse)
         return np.asarray(w.field.mul(w.field.mul(up[:, None], M), down))
+
+
+class OfPorts(Freedom):
+    """What acts on all ports of a space."""
+
+    ports: tuple[Port, ...]
+    copies: tuple[int, ...]
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """Those of all ports."""
+        return tuple(port.tensor for port in self.ports)
+
+    def meets(self, _port: Port) -> bool:
+        """Whether a port says something about which element is best."""
+        return True
+
+    def sides(self, w: FloatWeights) -> tuple[list[Array], list[Array]]:
+        """The rows of writers and of readers that are there: (*copies, width, n)."""
+        out: tuple[list[Array], list[Array]] = [], []
+        for port in self.ports:
+            if port.tensor in w.tensors and self.meets(port):
+                out[port.reads].append(port.rows(w, len(self.copies)))
+        return out
 
 
 def _taken(value: Array, order: Array, axis: int, *, owned: bool) -> Array:
