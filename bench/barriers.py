@@ -19,13 +19,15 @@ import numpy as np
 
 from bench.harness import Report, arguments, blas_threads
 from bench.small_language import LENGTH, Language, new_model, saved, trained
-from segre.checkpoint.alignment import LayerAlignment, StreamAlignment
 from segre.checkpoint.assignment import assignment
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.match import stream_products
 from segre.checkpoint.model import Kept, Model, Saving
 from segre.checkpoints import align, barrier
 from segre.fields.interface import Array
+from segre.symmetry.compact import act
+from segre.symmetry.orders import Order, head_orders, stream_ports, unit_orders
+from segre.symmetry.space import FloatWeights
 
 KINDS = ("gpt2 tied", "llama untied", "llama tied")
 COLUMNS = {
@@ -44,7 +46,7 @@ WAYS = ("none", "permutations", "weights", "activations", "untied")
 def permuted(one: Path, two: Path, rounds: int = 10) -> tuple[dict[str, Any], dict[str, Any]]:
     """The second model with coordinates, heads and units in the order nearest to the first."""
     with Model.open(one) as a, Model.open(two) as b:
-        spec = a.spec
+        spec, ports = a.spec, stream_ports(a.spec)
         order = assignment(a.part("embed")["tokens"] @ b.part("embed")["tokens"].T)
         for done in range(rounds + 1):
             kept = Kept(b)
@@ -52,12 +54,14 @@ def permuted(one: Path, two: Path, rounds: int = 10) -> tuple[dict[str, Any], di
             products: Array = np.zeros((spec.d, spec.d))
             for part in b.parts:
                 ours, theirs = a.part(part), b.part(part)
-                StreamAlignment(order, np.ones(spec.d)).apply(spec, part, theirs)
+                w, stream = FloatWeights.of(spec, part, theirs), Order(spec.d, "order", ports)
+                stream.act(w, stream.of(order))
+                theirs.update(w.part(part))
                 if part not in ("embed", "head"):
-                    turn = LayerAlignment.identity(spec.at(part))
-                    turn.heads, turn.units = _heads(ours, theirs), _units(ours, theirs)
-                    turn.apply(spec.at(part), theirs)
-                products += stream_products(spec, ours, theirs)
+                    heads = head_orders(spec, part)[0].of(_heads(ours, theirs))
+                    units = unit_orders(spec, part)["units"].of(_units(ours, theirs))
+                    act(spec, part, {"heads": heads, "units": units}, theirs)
+                products += stream_products(spec, part, ours, theirs)
                 save.part(part, theirs)
             if done < rounds:
                 order = order[assignment(products)]

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from segre.checkpoint.alignment import stream_freedom
 from segre.checkpoint.canonical import canonical_parts
 from segre.checkpoint.commands import canonical, move
 from segre.checkpoint.model import Model
@@ -14,6 +13,7 @@ from segre.checkpoint.planes import queries, still
 from segre.checkpoint.shrink import Shrinker
 from segre.errors import CheckpointError, SegreError
 from segre.geometry.redundancy import counted
+from segre.symmetry.compact import stream_freedom
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import routed
 from support.checkpoints import apart, rewritten, stored

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from segre.checkpoint.alignment import StreamAlignment
 from segre.checkpoint.assignment import assignment, copied_rows
 from segre.checkpoint.compare import products
 from segre.checkpoint.rounding import flip_at_random
 from segre.checkpoint.sizes import apart, inner
 from segre.models import architecture
+from segre.symmetry.compact import act, of_stream
+from segre.symmetry.orders import Order
 from segre.transformer.spec import Transformer
 
 SEEDS = range(20)
@@ -95,14 +96,16 @@ def test_a_table_of_ones_own_is_changed_where_it_is() -> None:
     rng = np.random.default_rng(0)
     spec = architecture("llama/d=6/heads=2/head=2/ff=3/vocab=9/t=3/tied=true")
     assert isinstance(spec, Transformer)
-    turn = StreamAlignment(rng.permutation(6), rng.choice([-1.0, 1.0], 6))
+    stream = of_stream(spec)["stream"]
+    assert isinstance(stream, Order)
+    found = {"stream": stream.of(rng.permutation(6), rng.choice([-1.0, 1.0], 6))}
     table = rng.standard_normal((9, 6)).T
     kept = table.copy()
     apart_from, own = {"tokens": table}, {"tokens": table.copy(order="F")}
     before = own["tokens"]
-    turn.apply(spec, "embed", apart_from)
-    turn.apply(spec, "embed", own, own=True)
+    act(spec, "embed", found, apart_from, stream=True)
+    act(spec, "embed", found, own, stream=True, owned=True)
     assert (table == kept).all()
     assert own["tokens"] is before
     assert (own["tokens"] == apart_from["tokens"]).all()
-    assert (own["tokens"] == turn.write(kept)).all()
+    assert (own["tokens"] == stream.on(found["stream"], kept)).all()

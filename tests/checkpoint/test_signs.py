@@ -10,7 +10,8 @@ from segre.checkpoint.canonical import canonical_parts
 from segre.checkpoint.commands import align, canonical, move, same
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model
-from segre.checkpoint.signs import StreamSigns, chosen_signs
+from segre.symmetry.orders import sign_orders
+from segre.symmetry.space import FloatWeights
 from support.checkpoints import apart, rewritten
 from support.zoo import IMAGES, NAMES, save_tiny
 
@@ -99,19 +100,15 @@ def test_twice_is_nothing_and_the_normal_form_has_no_signs_left(name: str, tmp_p
     folder = save_tiny(name, tmp_path / "model")
     rng = np.random.default_rng(0)
     with Model.open(folder) as model:
-        drawn = {
-            part: {norm: rng.choice([-1.0, 1.0], sign.shape) for norm, sign in signs.items()}
-            for part, signs in chosen_signs(model).items()
-        }
-        flips = [StreamSigns(model.spec), StreamSigns(model.spec)]
-        for part in model.parts:
-            w = model.part(part)
-            before = {key: value.copy() for key, value in w.items()}
-            for flip in flips:
-                flip.apply(part, w, drawn[part])
-            assert all(np.array_equal(before[key], w[key]) for key in before)
-        every = dict(canonical_parts(model))
-    for part, signs in drawn.items():
-        for norm in signs:
-            if norm != "stream" and f"{norm}.gain" in every[part]:
-                assert every[part][f"{norm}.gain"].sum() > 0
+        spec, orders = model.spec, [*sign_orders(model.spec)]
+        every = {(part, name): x for part in model.parts for name, x in model.part(part).items()}
+        w = FloatWeights(spec, dict(every))
+        for order in orders:
+            element = order.draw(rng, w)
+            order.act(w, element)
+            order.act(w, element)
+        assert all(np.array_equal(x, w(*tensor)) for tensor, x in every.items())
+        form = dict(canonical_parts(model))
+    for part, name in {tensor for order in orders for tensor in order.by}:
+        gain = form[part][name]
+        assert gain.sum() > 0 or (spec.norm == "rms" and (gain > 0).all())

@@ -5,7 +5,7 @@ import pytest
 
 from segre.models import architecture
 from segre.symmetry.action import Move, undo
-from segre.symmetry.normal import Reduction
+from segre.symmetry.reduction import Reduction
 from segre.symmetry.space import FloatWeights
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import tensors

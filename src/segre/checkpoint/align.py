@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from segre.checkpoint.alignment import StreamAlignment, stream_freedom
 from segre.checkpoint.by_activations import Watched, stream_by_activations
 from segre.checkpoint.function import require_same_scale
 from segre.checkpoint.layout import Tensors
@@ -23,9 +22,9 @@ from segre.checkpoint.nearest import nearest_choice
 from segre.checkpoint.pairs import Centred, Finder, aligned_pairs, centred
 from segre.checkpoint.reduce import Choose, Reduced, restore
 from segre.checkpoint.same import require_same_architecture
-from segre.checkpoint.signs import StreamSigns
 from segre.checkpoint.sizes import blocks
 from segre.fields.interface import Array
+from segre.symmetry.compact import Elements, after, stream_freedom
 from segre.symmetry.normal import EXACT
 from segre.transformer.forward import Tokens
 from segre.transformer.spec import Transformer
@@ -91,7 +90,7 @@ class Known(Finder):
 
     def stream(
         self, _spec: Transformer, _one: Tensors, _two: Tensors, _unembedded: Array | None
-    ) -> StreamAlignment:
+    ) -> Elements:
         """The basis that is given."""
         return self.basis
 
@@ -121,11 +120,9 @@ class Alignment:
     def parts(self) -> Iterator[tuple[str, Tensors]]:
         """The parts of the second checkpoint, aligned."""
         spec, finder = self.two.spec, self._finder()
-        flips = StreamSigns(spec)
         for a, b in aligned_pairs(self.one, self.two, finder):
             b.turn_beside(spec, finder.basis)
             restore(spec, a, b, self._choices(a, b))
-            flips.apply(b.part, b.tensors, a.signs)
             target = self.one.part(b.part)
             for name in (name for name in target if name.endswith(".gain")):
                 exact = np.abs(b.tensors[name] - target[name]) <= EXACT * np.abs(target[name])
@@ -171,8 +168,9 @@ class Alignment:
                 if a.part == "embed" and self._settled(a.tensors, b.tensors):
                     return Known(finder.basis)
                 self.progress("basis of the stream", done, len(self.one.parts))
-                inner += stream_products(self.one.spec, centred(a.tensors), centred(b.tensors))
-            basis = best_stream(self.one.spec, inner).after(finder.basis)
+                rows = centred(a.tensors), centred(b.tensors)
+                inner += stream_products(self.one.spec, a.part, *rows)
+            basis = after(self.one.spec, best_stream(self.one.spec, inner), finder.basis)
             finder = self._watched(basis) if self.batches else Known(basis)
         return finder
 
@@ -180,10 +178,10 @@ class Alignment:
         near = NEAR * max(self.one.roundoff(), self.two.roundoff())
         return not self.batches and settled(self.one.spec, one, two, near)
 
-    def _hidden(self) -> StreamAlignment:
+    def _hidden(self) -> Elements:
         return stream_by_activations(self.one, self.two, self.batches, self.progress)
 
-    def _watched(self, basis: StreamAlignment) -> Finder:
+    def _watched(self, basis: Elements) -> Finder:
         return Watched(self.one.spec, self.batches, basis)
 
     def _measure(self, part: str, new: Tensors, target: Tensors) -> None:

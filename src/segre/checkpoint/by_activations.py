@@ -8,20 +8,20 @@ values W X on all tokens instead of its entries, and a unit by its activations.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from segre.checkpoint.activations import Run
-from segre.checkpoint.alignment import LayerAlignment, StreamAlignment, stream_freedom
 from segre.checkpoint.assignment import assignment
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.match import best_stream, match_layer, match_stream
+from segre.checkpoint.match_units import unit_elements
 from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.pairs import Finder
 from segre.checkpoint.reduce import reduced
 from segre.checkpoint.units import signed
 from segre.fields.interface import Array
+from segre.symmetry.compact import Elements, act, of_stream, stream_freedom
 from segre.transformer.forward import Tokens
 from segre.transformer.layers import SHARED
 from segre.transformer.spec import Transformer
@@ -29,16 +29,17 @@ from segre.transformer.spec import Transformer
 READERS = ("W_Q", "W_K", "W_V")  # of the stream, in a layer without latents
 OF_LATENTS = ("A_Q", "A_K", "R_K")
 READ, UNITS = "ln1.hook_normalized", "mlp.hook_post"  # points: what attention reads, and units
+WATCHED = (READ, UNITS, SHARED)
 
 
 def stream_by_activations(
     one: Model, two: Model, batches: Sequence[Tokens], progress: Progress = no_progress
-) -> StreamAlignment:
+) -> Elements:
     """The basis in which the hidden states of the second are closest to those of the first."""
     spec = one.spec
     runs = Run(spec, batches), Run(spec, batches)
     votes: Array = np.zeros((spec.d, spec.d))
-    known = StreamAlignment()
+    known: Elements = {}
     for done, (a, b) in enumerate(zip(reduced(one), reduced(two), strict=True)):
         progress("hidden states", done, len(one.parts))
         if a.part == "embed":
@@ -50,11 +51,7 @@ def stream_by_activations(
             both = (run.layer(w.tensors) for run, w in zip(runs, (a, b), strict=True))
             for _ in zip(*both, strict=True):
                 votes = votes + _vote(spec, *(run.stream for run in runs))
-    return (
-        known
-        if stream_freedom(spec) == "none"
-        else replace(best_stream(spec, votes), embed=known.embed)
-    )
+    return known if stream_freedom(spec) == "none" else known | best_stream(spec, votes)
 
 
 def _vote(spec: Transformer, one: Array, two: Array) -> Array:
@@ -80,34 +77,30 @@ def _unit_columns(spec: Transformer, x: Array) -> Array:
 class Watched(Finder):
     """Matches heads and units by activations on tokens, in a given basis."""
 
-    def __init__(
-        self, spec: Transformer, batches: Sequence[Tokens], basis: StreamAlignment
-    ) -> None:
+    def __init__(self, spec: Transformer, batches: Sequence[Tokens], basis: Elements) -> None:
         super().__init__(basis)
         self.runs = Run(spec, batches), Run(spec, batches)
 
     def stream(
-        self, _spec: Transformer, one: Tensors, two: Tensors, _unembedded: Array | None
-    ) -> StreamAlignment:
+        self, spec: Transformer, one: Tensors, two: Tensors, _unembedded: Array | None
+    ) -> Elements:
         """The given basis, in which the second model is run from here on."""
         for run, w in zip(self.runs, (one, two), strict=True):
             run.embed(w)
-        self.runs[1].streams = [self.basis.write(x) for x in self.runs[1].streams]
+        if "stream" in self.basis:
+            stream, by = of_stream(spec)["stream"], self.basis["stream"]
+            self.runs[1].streams = [stream.on(by, x) for x in self.runs[1].streams]
         return self.basis
 
-    def layer(self, spec: Transformer, part: str, one: Tensors, two: Tensors) -> LayerAlignment:
-        """Heads and units of a layer."""
-        depths = [
-            list(run.layer(w, (READ, UNITS, SHARED)))
-            for run, w in zip(self.runs, (one, two), strict=True)
-        ]
+    def layer(self, spec: Transformer, part: str, one: Tensors, two: Tensors) -> None:
+        """Bring heads and units of a layer of `two` near to those of `one`, in place."""
+        depths = [list(run.layer(w, WATCHED)) for run, w in zip(self.runs, (one, two), strict=True)]
         seen = [_joined(every) for every in depths]
-        own = spec.at(part)
-        out = match_layer(own, _values(one, seen[0]), _values(two, seen[1]), self.near)
-        if out.units is not None:
-            _set_units(own, out, (one, two), seen)
+        ours, theirs = (_values(w, own) for w, own in zip((one, two), seen, strict=True))
+        out = match_layer(spec, part, ours, theirs, self.near)
+        out |= _units(spec, part, out, (one, two), seen)
+        act(spec, part, out, two)
         self.layers[part] = out
-        return out
 
 
 def _joined(depths: list[Tensors]) -> Tensors:
@@ -137,21 +130,24 @@ def _of_stream(seen: Tensors, name: str) -> Array:
 # --- units --------------------------------------------------------------------------------------
 
 
-def _set_units(
-    spec: Transformer, out: LayerAlignment, w: tuple[Tensors, Tensors], seen: list[Tensors]
-) -> None:
+def _units(
+    spec: Transformer, part: str, found: Elements, w: tuple[Tensors, Tensors], seen: list[Tensors]
+) -> Elements:
     """Units assigned to units, of every pair of experts that was found, or of the layer."""
-    held = [x[UNITS].reshape(-1, *x[UNITS].shape[-2:]) for x in seen]
-    down = [x["W_down"].reshape(-1, *x["W_down"].shape[-2:]) for x in w]
-    if out.experts is not None:
-        held[1], down[1] = held[1][out.experts], down[1][out.experts]
-    found = [_match(spec, *each) for each in zip(*held, *down, strict=True)]
-    units, signs = (np.stack(both) for both in zip(*found, strict=True))
-    dense = out.experts is None
-    out.units, out.signs = (units[0], signs[0]) if dense else (units, signs)
-    if out.shared is not None:
+    out: Elements = {}
+    if "units" in found:
+        held = [x[UNITS].reshape(-1, *x[UNITS].shape[-2:]) for x in seen]
+        down = [x["W_down"].reshape(-1, *x["W_down"].shape[-2:]) for x in w]
+        if "experts" in found:
+            order = found["experts"][0].astype(int)
+            held[1], down[1] = held[1][order], down[1][order]
+        every = [_match(spec, *each) for each in zip(*held, *down, strict=True)]
+        out |= unit_elements(spec, part, "units", every)
+    if "shared" in found:
         ours, theirs = (_of_stream(x, SHARED) for x in seen)
-        out.shared, out.shared_signs = _match(spec, ours, theirs, w[0]["S_down"], w[1]["S_down"])
+        pair = _match(spec, ours, theirs, w[0]["S_down"], w[1]["S_down"])
+        out |= unit_elements(spec, part, "shared", [pair])
+    return out
 
 
 def _match(

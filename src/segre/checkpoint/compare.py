@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from segre.checkpoint.latents import complex_rows
 from segre.checkpoint.layout import Tensors
-from segre.checkpoint.planes import planes, still, turning
+from segre.checkpoint.planes import planes, rotary_key, still, turning
 from segre.checkpoint.reduce import Reduced
 from segre.checkpoint.sizes import row_blocks
 from segre.checkpoint.units import SHARED, kinds
@@ -241,7 +240,7 @@ def _latents(spec: Transformer, a: Tensors, b: Tensors) -> Iterator[Measure]:
             yield _rows(a[name], b[name], name, f"{word} latent {{}}, {name}")
     if "R_K" not in a:
         return
-    q1, q2, k1, k2 = (complex_rows(spec, w[name]) for name in ("R_Q", "R_K") for w in (a, b))
+    q1, q2, k1, k2 = (rotary_key(spec, w[name]) for name in ("R_Q", "R_K") for w in (a, b))
 
     def products(i: int, j: int) -> tuple[float, float]:
         q, k = (np.linalg.norm(x, axis=-1) for x in (q1[i, j], k2))

@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from segre.checkpoint.alignment import StreamAlignment
 from segre.checkpoint.compare import Measure, measures
 from segre.checkpoint.limits import HALF, SHARED, Limits
-from segre.checkpoint.match import match_sign, match_stream, rematched, unembedding_products
+from segre.checkpoint.match import match_layer, match_sign, match_stream, unembedding_products
 from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.pairs import aligned_pairs
 from segre.checkpoint.reduce import Reduced, reduced
 from segre.checkpoint.rounding import Differences, Rounded
 from segre.checkpoint.witness import Witness
 from segre.fields.interface import Array
+from segre.symmetry.compact import Elements, act, of_stream
 
 NEAR = 4.0  # rounding errors by which gains of rotary planes may differ and count as equal
 ARITHMETIC = 1e-12  # of the size of a member: what double precision does
@@ -246,7 +246,7 @@ class _Again:
 
     def __init__(self, exact: Rounded, moved: Rounded, found: Differences, near: float) -> None:
         self.spec, self.parts, self.near = exact.spec, reduced(moved), near
-        self.basis = StreamAlignment.identity(exact.spec)
+        self.basis: Elements = {}
         self.in_place = found.in_place
         self.unembedded = unembedding_products(exact, moved)
 
@@ -258,16 +258,14 @@ class _Again:
             self.basis = match_sign(self.spec, exact.tensors, w)
         elif exact.part == "embed":
             unembedded = self.unembedded
-            if unembedded is not None and known is not None:
-                unembedded = known.basis.write(unembedded)
+            if unembedded is not None and known is not None and "stream" in known.basis:
+                stream = of_stream(self.spec)["stream"]
+                unembedded = stream.on(known.basis["stream"], unembedded)
             self.basis = match_stream(self.spec, exact.tensors, w, unembedded)
+        act(self.spec, exact.part, self.basis, w, stream=True, owned=True)
         if exact.part == "head" and known is not None:
-            self.basis.transform = known.basis.transform
-            self.basis.pooled = known.basis.pooled
-            self.basis.pooled_signs = known.basis.pooled_signs
-        self.basis.apply(self.spec, exact.part, w, own=True)
-        if exact.part not in ("embed", "head"):
-            layer = None if known is None else known.layers[exact.part]
-            own = self.spec.at(exact.part)
-            rematched(own, exact.tensors, w, layer, self.near).apply(own, w)
+            act(self.spec, "head", known.head, w, stream=True)
+        elif exact.part not in ("embed", "head"):
+            layer = {} if known is None else known.layers[exact.part]
+            match_layer(self.spec, exact.part, exact.tensors, w, self.near, layer)
         return out

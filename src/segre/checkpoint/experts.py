@@ -10,17 +10,6 @@ from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
 
 PROBES = 16  # random directions along which experts are compared
-OF_EXPERTS = (  # whose first axis is that of experts
-    *("W_R", "b_R", "W_gate", "W_up", "W_down"),
-    *("c_R", "c_gate", "c_up", "c_down"),
-)
-
-
-def reordered(w: Tensors, order: Array) -> None:
-    """Experts in another order, in place."""
-    for name in OF_EXPERTS:
-        if name in w:
-            w[name] = w[name][order]
 
 
 def by_size(spec: Transformer, w: Tensors, slack: float) -> Array:
@@ -35,12 +24,6 @@ def by_size(spec: Transformer, w: Tensors, slack: float) -> Array:
 def joined(groups: Array, within: Array) -> Array:
     """An order of experts from one of groups, and one within each of these as they come to lie."""
     return np.asarray(groups[:, None] * within.shape[1] + within).ravel()
-
-
-def kept_together(spec: Transformer, order: Array) -> bool:
-    """Whether an order of experts keeps the groups together."""
-    groups = (order // (spec.experts // (spec.groups or 1))).reshape(spec.groups or 1, -1)
-    return bool((groups == groups[:, :1]).all())
 
 
 def likeness(one: Tensors, two: Tensors) -> Array:

@@ -18,10 +18,9 @@ import numpy as np
 
 from segre.checkpoint.compare import WORDS, measures
 from segre.checkpoint.frame import weights
-from segre.checkpoint.latents import complex_rows
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model, Progress, no_progress
-from segre.checkpoint.planes import planes, still
+from segre.checkpoint.planes import planes, rotary_key, still
 from segre.checkpoint.reduce import Reduced, reduced
 from segre.checkpoint.rounding import Differences, Rounded, Touched
 from segre.checkpoint.units import SHARED, kinds
@@ -155,8 +154,8 @@ def _signed(spec: Transformer, w: Tensors, p: Array, q: Array) -> Iterator[tuple
         yield "QK", turning + (still(spec, asked) * still(spec, met)).sum(axis=(-1, -2))
     if "R_K" in w:
         seen |= {"R_Q", "R_K"}
-        asked = complex_rows(spec, w["R_Q"] @ _through(w, "A_Q", p))
-        met = complex_rows(spec, w["R_K"] @ q)
+        asked = rotary_key(spec, w["R_Q"] @ _through(w, "A_Q", p))
+        met = rotary_key(spec, w["R_K"] @ q)
         yield "rotary QK", (asked * np.conj(met)).real.sum(axis=(-1, -2))
     for kind in kinds(w):
         up, down, gate = (f"{kind}_{name}" for name in ("up", "down", "gate"))

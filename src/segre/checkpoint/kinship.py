@@ -16,13 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from segre.checkpoint.alignment import StreamAlignment
-from segre.checkpoint.latents import LatentTurn
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.likeness import head_likeness
+from segre.checkpoint.match import match_latents
 from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.reduce import reduced
-from segre.checkpoint.structure import stream_basis
+from segre.checkpoint.structure import into_stream
 from segre.checkpoint.units import signed, unit_sizes
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
@@ -155,16 +154,14 @@ def _head_sizes(w: Tensors) -> Array:
 
 def _in_one_basis(one: Model, two: Model) -> Iterator[tuple[str, Tensors, Tensors]]:
     """The layers of both, reduced; the second in the basis of the stream of the first."""
-    basis = StreamAlignment()
     for a, b in zip(reduced(one), reduced(two), strict=True):
         w = b.tensors
         if a.part == "embed":
-            basis = stream_basis(one, two, a.tensors, w)
+            move = into_stream(one, two, a.tensors, w)
         if a.part in ("embed", "head"):
             continue
-        basis.apply(two.spec, a.part, w)
-        if one.spec.latent:
-            LatentTurn.nearest(one.spec, a.tensors, w).apply(two.spec, w)
+        move(a.part, w)
+        match_latents(one.spec, a.part, a.tensors, w)
         yield a.part, a.tensors, w
 
 

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from segre.checkpoint.latents import complex_rows
 from segre.checkpoint.layout import Tensors
-from segre.checkpoint.planes import keys, met_keys, planes, queries, still
+from segre.checkpoint.planes import keys, met_keys, planes, queries, rotary_key, still
 from segre.fields.interface import Array
 from segre.transformer.spec import Transformer
 
@@ -77,7 +76,7 @@ def _scores(spec: Transformer, one: Tensors, two: Tensors) -> Array:
         )
         out, sizes = out + _products(a, b), (sizes[0] + _squares(a), sizes[1] + _squares(b))
     if "R_Q" in one:  # all heads meet the same key, by whose norms planes count
-        q = [complex_rows(spec, w["R_Q"]) * _key_norms(spec, w) for w in (one, two)]
+        q = [rotary_key(spec, w["R_Q"]) * _key_norms(spec, w) for w in (one, two)]
         flat = [x.reshape(*x.shape[:2], -1) for x in q]
         out = out + np.einsum("iaq,jbq->ijab", flat[0], np.conj(flat[1]), optimize=True).real
         squares = [np.asarray((np.abs(x) ** 2).sum(axis=-1)) for x in flat]
@@ -87,7 +86,7 @@ def _scores(spec: Transformer, one: Tensors, two: Tensors) -> Array:
 
 def _key_norms(spec: Transformer, w: Tensors) -> Array:
     """Norms of the planes of the rotary key, as a column."""
-    return np.asarray(np.linalg.norm(complex_rows(spec, w["R_K"]), axis=-1, keepdims=True))
+    return np.asarray(np.linalg.norm(rotary_key(spec, w["R_K"]), axis=-1, keepdims=True))
 
 
 def _plane_squares(q: Array, k: Array) -> Array:

@@ -5,32 +5,46 @@ Units are similar if their input and output weights are similar.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from segre.checkpoint.alignment import LayerAlignment
 from segre.checkpoint.assignment import NEAR, assignment, copied_rows, projected
-from segre.checkpoint.experts import joined, reordered
+from segre.checkpoint.experts import joined
 from segre.checkpoint.experts import likeness as expert_likeness
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.units import as_dense, by_expert, signed
 from segre.fields.interface import Array
+from segre.symmetry.compact import Elements
+from segre.symmetry.orders import expert_order, unit_orders
+from segre.symmetry.wiring import expert_layer
 from segre.transformer.spec import Transformer
 
 
-def match_units(spec: Transformer, out: LayerAlignment, one: Tensors, two: Tensors) -> None:
-    """Experts assigned to experts, and units to units, of each pair."""
-    if out.experts is not None:
-        out.experts = _match_experts(spec, expert_likeness(one, two))
-        reordered(two := dict(two), out.experts)
-    if out.units is not None:
-        found = [
-            _match_units(spec, a, b) for a, b in zip(by_expert(one), by_expert(two), strict=True)
-        ]
-        units, signs = (np.stack(both) for both in zip(*found, strict=True))
-        dense = out.experts is None
-        out.units, out.signs = (units[0], signs[0]) if dense else (units, signs)
-    if out.shared is not None:
-        out.shared, out.shared_signs = _match_units(spec, as_dense(one), as_dense(two))
+def match_units(spec: Transformer, part: str, one: Tensors, two: Tensors) -> Iterator[Elements]:
+    """Experts assigned to experts, and then units to units of `two`, which is in that order."""
+    own, group = spec.at(part), unit_orders(spec, part)
+    if expert_layer(spec, part):
+        order = _match_experts(own, expert_likeness(one, two))
+        yield {"experts": expert_order(spec, part).of(order)}
+    if "units" in group:
+        every = zip(by_expert(one), by_expert(two), strict=True)
+        yield unit_elements(spec, part, "units", [_match_units(own, a, b) for a, b in every])
+    if "shared" in group:
+        found = _match_units(own, as_dense(one), as_dense(two))
+        yield unit_elements(spec, part, "shared", [found])
+
+
+def unit_elements(
+    spec: Transformer, part: str, name: str, found: list[tuple[Array, Array]]
+) -> Elements:
+    """Orders and signs of units, of each expert, as elements."""
+    group, signs = unit_orders(spec, part), {"units": "signs", "shared": "shared_signs"}[name]
+    order, own = (
+        np.stack(every).reshape(*group[name].copies, -1) for every in zip(*found, strict=True)
+    )
+    out = {name: group[name].of(order)}
+    return out | ({signs: group[signs].of(signs=own)} if signs in group else {})
 
 
 def _match_experts(spec: Transformer, likeness: Array) -> Array:

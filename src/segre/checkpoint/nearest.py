@@ -12,7 +12,7 @@ import numpy as np
 from segre.fields.interface import Array
 from segre.symmetry.action import Actor
 from segre.symmetry.basis import Basis
-from segre.symmetry.finite import Order
+from segre.symmetry.orders import Order
 from segre.symmetry.space import FloatWeights, rotary_planes
 from segre.symmetry.wiring import End, readers
 from segre.transformer.spec import Transformer
@@ -46,11 +46,11 @@ def _gated(one: Basis) -> bool:
 
 def nearest_signs(one: Order, like: Array, a: FloatWeights, b: FloatWeights) -> Array:
     """Signs of a gain after a sublayer and of the rows that it is of: a gain near 0 has either."""
-    if not one.ports[-1].tensor[1].startswith("post"):
+    if one.kind != "signs" or not one.by[0][1].startswith("post"):
         return like
     ports = (one.ports[0], one.ports[-1])
     inner = sum((p.rows(a, 0) * p.rows(b, 0)).sum(axis=1) for p in ports)
-    return np.stack([like[0], np.where(np.asarray(inner) < 0, -1.0, 1.0)])
+    return one.of(signs=np.where(np.asarray(inner) < 0, -1.0, 1.0))
 
 
 def norm_readers(spec: Transformer, part: str, norm: str) -> dict[str, str | None]:

@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 
 from segre.checkpoint.align import Alignment, FartherError, Known
-from segre.checkpoint.alignment import stream_freedom
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.match import best_stream, stream_products
 from segre.checkpoint.model import Model, Progress, no_progress, unit_roundoff
 from segre.checkpoint.pairs import Centred, Finder, aligned_pairs
 from segre.checkpoint.rounding import spacing
 from segre.fields.interface import Array
+from segre.symmetry.compact import after, stream_freedom
 
 NARROW = 8  # matrices need so many rows and columns
 ROWS = 512  # of a change whose inner products are taken
@@ -68,8 +68,8 @@ class _Aligned(Alignment):
             return first
         inner = np.zeros((spec.d, spec.d))
         for a, b in aligned_pairs(self.one, self.two, first):
-            inner += stream_products(spec, a.tensors, b.tensors)
-        return Known(best_stream(spec, inner).after(first.basis))
+            inner += stream_products(spec, a.part, a.tensors, b.tensors)
+        return Known(after(spec, best_stream(spec, inner), first.basis))
 
 
 def change(

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from segre.checkpoint.alignment import LayerAlignment, StreamAlignment, free_pooler
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.match import (
+    match_head,
     match_layer,
-    match_pooled,
     match_sign,
     match_stream,
-    match_transform,
     undetermined,
     unembedding_products,
 )
@@ -20,6 +18,7 @@ from segre.checkpoint.model import Model
 from segre.checkpoint.reduce import Reduced, reduced
 from segre.checkpoint.witness import Witness
 from segre.fields.interface import Array
+from segre.symmetry.compact import Elements, act
 from segre.transformer.spec import Transformer
 
 TABLES = ("tokens", "positions", "types")
@@ -27,7 +26,7 @@ TABLES = ("tokens", "positions", "types")
 
 @dataclass
 class Finder(Witness):
-    """Turns found on the way, and kept as a witness."""
+    """Elements found on the way, and kept as a witness."""
 
     in_place: bool = False  # the stream is in the same basis in both
     undetermined: bool = False  # found: tables leave a part of that basis open
@@ -35,7 +34,7 @@ class Finder(Witness):
 
     def stream(
         self, spec: Transformer, one: Tensors, two: Tensors, unembedded: Array | None
-    ) -> StreamAlignment:
+    ) -> Elements:
         """The basis of the stream."""
         if self.in_place:
             self.basis = match_sign(spec, one, two)
@@ -44,18 +43,13 @@ class Finder(Witness):
             self.undetermined = undetermined(spec, one, two, unembedded)
         return self.basis
 
-    def transform(self, one: Tensors, two: Tensors) -> Array | None:
-        """The order of the units of a transform."""
-        return match_transform(one, two)
+    def units(self, spec: Transformer, one: Tensors, two: Tensors) -> None:
+        """Bring the units of the head of `two` near to those of `one`, in place."""
+        self.head = match_head(spec, one, two)
 
-    def pooled(self, one: Tensors, two: Tensors) -> tuple[Array | None, Array | None]:
-        """The order and signs of the units of a pooler."""
-        return match_pooled(one, two)
-
-    def layer(self, spec: Transformer, part: str, one: Tensors, two: Tensors) -> LayerAlignment:
-        """Heads and units of a layer."""
-        self.layers[part] = match_layer(spec.at(part), one, two, self.near)
-        return self.layers[part]
+    def layer(self, spec: Transformer, part: str, one: Tensors, two: Tensors) -> None:
+        """Bring heads and units of a layer of `two` near to those of `one`, in place."""
+        self.layers[part] = match_layer(spec, part, one, two, self.near)
 
 
 class Centred(Finder):
@@ -63,7 +57,7 @@ class Centred(Finder):
 
     def stream(
         self, spec: Transformer, one: Tensors, two: Tensors, unembedded: Array | None
-    ) -> StreamAlignment:
+    ) -> Elements:
         """The basis of the stream."""
         self.basis = match_stream(spec, centred(one), centred(two), unembedded)
         return self.basis
@@ -87,20 +81,17 @@ def aligned_pairs(
     `first` is given a part of the first before that of the second is read.
     """
     spec = one.spec
-    basis, others = StreamAlignment(), reduced(two)
+    turns.spec, others = spec, reduced(two)
+    basis: Elements = {}
     for a in reduced(one):
         first(a)
         b = next(others)
         w = b.tensors
         if a.part == "embed":
             basis = turns.stream(spec, a.tensors, w, unembedding_products(one, two))
-        if a.part == "head" and spec.transform and not spec.tied:
-            basis.transform = turns.transform(a.tensors, w | {"W_T": basis.read(w["W_T"])})
-        if a.part == "head" and free_pooler(spec):
-            read = w | {"W_pool": basis.read(w["W_pool"])}
-            basis.pooled, basis.pooled_signs = turns.pooled(a.tensors, read)
-        basis.apply(spec, a.part, w, own=True)
-        if a.part not in ("embed", "head"):
-            turn = turns.layer(spec, a.part, a.tensors, w)
-            turn.apply(spec.at(a.part), w)
+        act(spec, a.part, basis, w, stream=True, owned=True)
+        if a.part == "head":
+            turns.units(spec, a.tensors, w)
+        elif a.part != "embed":
+            turns.layer(spec, a.part, a.tensors, w)
         yield a, b

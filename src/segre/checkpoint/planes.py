@@ -52,11 +52,10 @@ def planes(spec: Transformer, rows: Array) -> Array:
     return out
 
 
-def set_planes(spec: Transformer, w: Tensors, name: str, to: Array) -> None:
-    """Replace the complex rows of `planes`."""
-    first, second = _dimensions(spec)
-    w[name] = w[name].copy()
-    w[name][..., first, :], w[name][..., second, :] = to.real, to.imag
+def rotary_key(spec: Transformer, rows: Array) -> Array:
+    """The rows of a rotary key or of its queries (..., rotary, n), as complex rows."""
+    first, second = plane_dimensions(spec)
+    return rows[..., first, :] + 1j * rows[..., second, :]
 
 
 def paired(spec: Transformer, rows: Array) -> Array:
@@ -88,18 +87,6 @@ def set_still(spec: Transformer, w: Tensors, asked: Array, met: Array) -> None:
             if name in w and value.shape[-1]:
                 turns = w[name][..., : turning(spec), :]
                 w[name] = np.concatenate([turns, value], axis=-2) if turning(spec) else value
-
-
-def turned(spec: Transformer, w: Tensors, factors: Array) -> None:
-    """Multiply the planes of keys by (kv, planes) factors, of queries by inverse conjugates.
-
-    Scores are Re conj(q) k, whatever the angle between the tokens: they stay.
-    """
-    for letter, by in (("K", factors), ("Q", 1 / np.conj(factors))):
-        for kind in "Wb":
-            name = f"{kind}_{letter}"
-            if name in w:
-                set_planes(spec, w, name, planes(spec, w[name]) * by[:, None, :, None])
 
 
 def free_planes(spec: Transformer, w: Tensors, near: float = 0.0) -> Array:

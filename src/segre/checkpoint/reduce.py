@@ -8,21 +8,19 @@ permutations: of the stream, of each head, of the units.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from copy import copy
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from segre.checkpoint.alignment import StreamAlignment
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model
 from segre.checkpoint.served import require_normal_form
-from segre.checkpoint.signs import Signs, StreamSigns, chosen_signs
-from segre.checkpoint.units import clear_dead, kinds
-from segre.checkpoint.without_effect import clear_dead_units
+from segre.checkpoint.units import UNITS, clear, dead_units, kinds
+from segre.checkpoint.without_effect import dead_units as dead_up_to_rounding
 from segre.fields.interface import Array
-from segre.symmetry.action import Actor, Move, Read
-from segre.symmetry.normal import Reduction
+from segre.symmetry.action import Actor, Move
+from segre.symmetry.compact import Elements, of_stream
+from segre.symmetry.reduction import Reduction
 from segre.symmetry.space import FloatWeights, Tensor
 from segre.transformer.spec import Transformer
 
@@ -37,7 +35,6 @@ class Reduced:
     part: str
     tensors: Tensors
     move: Move = field(default_factory=list)
-    signs: Signs = field(default_factory=dict)  # of norms
     preference: Array | float = 0.0  # of experts: the mean
     beside: dict[Tensor, Array] = field(default_factory=dict)  # of other parts it depends on
     shares: dict[Tensor, float] = field(default_factory=dict)  # of tensors without effect
@@ -47,12 +44,11 @@ class Reduced:
         own = {(self.part, name): x for name, x in self.tensors.items()}
         return FloatWeights(spec, self.beside | own)
 
-    def turn_beside(self, spec: Transformer, turn: StreamAlignment) -> None:
+    def turn_beside(self, spec: Transformer, stream: Elements) -> None:
         """Tensors of other parts in another basis of the stream."""
-        for part, name in self.beside:
-            one = {name: self.beside[part, name]}
-            turn.apply(spec, part, one)
-            self.beside[part, name] = one[name]
+        w = FloatWeights(spec, self.beside)
+        for name, element in stream.items():
+            of_stream(spec)[name].act(w, element)
 
 
 def reduced(model: Model, slack: float = 0.0, *, measured: bool = False) -> Iterator[Reduced]:
@@ -61,35 +57,24 @@ def reduced(model: Model, slack: float = 0.0, *, measured: bool = False) -> Iter
     Tensors that differ from their reduced form by less than `slack`, relative to their size, stay.
     If `measured`, it is said which share of tensors has no effect.
     """
-    spec, signs = model.spec, chosen_signs(model)
+    spec, unit = model.spec, model.roundoff()
     require_normal_form(spec)
-    reduction = Reduction(spec, _reader(model, signs), slack, measured=measured)
-    flips = StreamSigns(spec)
-    for part in model.parts:
-        w = model.part(part)
-        clear_dead_units(spec.at(part), w, model.roundoff())
-        flips.apply(part, w, signs[part])
-        preference = _centre_preferences(w, slack)
-        move = reduction.part(part, w)
-        for kind in kinds(w):
-            clear_dead(spec, w, kind)
-        yield Reduced(part, w, move, signs[part], preference, reduction.beside, reduction.shares)
-
-
-def _reader(model: Model, signs: dict[str, Signs]) -> Read:
-    """Reads single tensors, with their signs in the normal form."""
-    before, flips = {}, StreamSigns(model.spec)
-    for part in model.parts:
-        before[part] = copy(flips)
-        flips.apply(part, {}, signs[part])
 
     def read(tensor: Tensor) -> Array:
         part, name = tensor
-        found = model.part(part, [name])
-        copy(before[part]).apply(part, found, signs[part])
-        return found[name]
+        return model.part(part, [name])[name]
 
-    return read
+    reduction = Reduction(spec, read, slack, measured=measured, roundoff=unit)
+    for part in model.parts:
+        w = model.part(part)
+        dead = dead_up_to_rounding(spec.at(part), w, unit)
+        if dead.any():
+            clear(spec, part, w, UNITS, dead)
+        preference = _centre_preferences(w, slack)
+        move = reduction.part(part, w)
+        for kind in kinds(w):
+            clear(spec, part, w, kind, dead_units(spec, w, kind))
+        yield Reduced(part, w, move, preference, reduction.beside, reduction.shares)
 
 
 def _centre_preferences(w: Tensors, slack: float) -> Array | float:

@@ -36,11 +36,11 @@ from segre.checkpoint.rounding import (
     differences,
     require_same_tensors,
 )
-from segre.checkpoint.signs import lost_signs
-from segre.checkpoint.strata import special_points, special_stream
+from segre.checkpoint.strata import lost_signs, special_points, special_stream
 from segre.checkpoint.unlike import ARITHMETIC, MARGIN, outputs_apart
 from segre.checkpoint.witness import Witness
 from segre.errors import CheckpointError
+from segre.symmetry.compact import of_stream
 from segre.transformer.spec import Transformer
 
 OUTPUTS = 4096.0  # how many rounding errors outputs may be apart
@@ -177,7 +177,7 @@ def _blocks(
     if model.store.parameters > SMALL or found.edited or all(block.agrees for block in out[0]):
         return out
     one, two = (Side.of(side.exact, found, seed, DRAWS) for side in sides)
-    return measured(Witness(finder.basis, finder.layers), one, two)
+    return measured(Witness(finder.basis, finder.head, finder.layers), one, two)
 
 
 def _differing(out: Comparison, special: list[str]) -> tuple[Verdict, str]:
@@ -238,7 +238,10 @@ def check_blocks(
     require_known(one, two)
     turns = Witness.read(witness, one.spec)
     found = differences(one, two)
-    if not turns.basis.keeps_axes:  # then rounding is measured in another basis than that of files
+    stream = turns.basis.get("stream")
+    if stream is not None and not of_stream(one.spec)["stream"].still(
+        stream
+    ):  # then rounding is measured in another basis than that of files
         found = replace(found, shared=0.0)
     ours, theirs = (Side.of(model, found) for model in (one, restated(two, one)))
     every = compared_blocks(ours, theirs, found, turns, progress)

@@ -15,7 +15,6 @@ from math import prod
 import numpy as np
 
 from segre.checkpoint.align import NEAR, Alignment, Known
-from segre.checkpoint.alignment import StreamAlignment, stream_freedom
 from segre.checkpoint.fits import Rows, common, rounding_noise, spectrum, unlike
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.match import best_stream, stream_rows
@@ -27,7 +26,8 @@ from segre.checkpoint.without_effect import away_from, free_mean
 from segre.fields.interface import Array
 from segre.symmetry.action import Actor
 from segre.symmetry.basis import Basis
-from segre.symmetry.finite import Order
+from segre.symmetry.compact import Elements, after, of_stream, stream_freedom
+from segre.symmetry.orders import Order
 from segre.symmetry.space import FloatWeights, Port, rotary_planes
 from segre.transformer.spec import Transformer
 
@@ -49,21 +49,22 @@ class Steady(Alignment):
         if stream_freedom(spec) != "orthogonal" or spec.embed:
             return super()._finder()
         a, b = next(aligned_pairs(self.one, self.two, finder := Centred()))
-        tables = list(stream_rows(spec, a.tensors, b.tensors, gains=False))
+        tables = list(stream_rows(spec, a.part, a.tensors, b.tensors, gains=False))
         found = self._settle(finder.basis, lambda: iter(tables))
         if found is None:
             found = self._settle(finder.basis)
         return super()._finder() if found is None else Known(found)
 
     def _settle(
-        self, basis: StreamAlignment, rows: Callable[[], Iterator[Rows]] | None = None
-    ) -> StreamAlignment | None:
+        self, basis: Elements, rows: Callable[[], Iterator[Rows]] | None = None
+    ) -> Elements | None:
         """The basis in which enough rows agree: of tables in `basis`, or of all parts."""
-        spec, turn, last = self.one.spec, StreamAlignment.identity(self.one.spec), np.inf
+        spec, turn, last = self.one.spec, dict[str, Array](), np.inf
+        stream = of_stream(spec)["stream"]
         for _ in range(_ROUNDS):
             inner, every = np.zeros((spec.d, spec.d)), []
-            for a, b in rows() if rows else self._rows(turn.after(basis)):
-                found = turn.read(b) if rows else b
+            for a, b in rows() if rows else self._rows(after(spec, turn, basis)):
+                found = stream.on(turn["stream"], b.T).T if rows and turn else b
                 apart = _apart(a, found)
                 every.append(apart)
                 inner += (a / (1 + apart / self._near**2)[:, None]).T @ found
@@ -72,15 +73,15 @@ class Steady(Alignment):
             if rest > last / 2 or rest == np.inf:
                 break
             last = rest
-            turn = best_stream(spec, inner).after(turn)
-        return turn.after(basis) if rest <= (2 * self._near) ** 2 else None
+            turn = after(spec, best_stream(spec, inner), turn)
+        return after(spec, turn, basis) if rest <= (2 * self._near) ** 2 else None
 
-    def _rows(self, basis: StreamAlignment) -> Iterator[Rows]:
+    def _rows(self, basis: Elements) -> Iterator[Rows]:
         for done, (a, b) in enumerate(aligned_pairs(self.one, self.two, Known(basis))):
             self.progress("basis of the stream", done, len(self.one.parts))
             free = "QKVO" if self.one.spec.mlp != "none" else ""  # heads have bases of their own
             own = {name: value for name, value in a.tensors.items() if name[2:] not in {*free}}
-            yield from stream_rows(self.one.spec, own, b.tensors, gains=False)
+            yield from stream_rows(self.one.spec, a.part, own, b.tensors, gains=False)
 
     def _choices(self, one: Reduced, two: Reduced) -> Choose:
         a, b = one.tensors, two.tensors
@@ -236,7 +237,9 @@ def _changed_gain(
     """
     if not names:
         return None
-    x, y, z = (np.concatenate([w[n].reshape(-1, spec.d) for n in names]) for w in (whole, one, two))
+    x, y, z = (
+        np.concatenate([w[n].reshape(-1, w[n].shape[-1]) for n in names]) for w in (whole, one, two)
+    )
     if np.linalg.norm(z - y) <= near * np.linalg.norm(y):
         return None
     mean = 1 / spec.d if spec.norm == "layer" else 0.0

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from segre.checkpoint.alignment import stream_freedom
 from segre.checkpoint.flips import NORMED
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model
@@ -28,6 +27,9 @@ from segre.checkpoint.units import (
     signed,
 )
 from segre.fields.interface import Array
+from segre.symmetry.compact import stream_freedom
+from segre.symmetry.orders import sign_orders
+from segre.symmetry.reduction import UNSURE, unsure
 from segre.transformer.spec import Transformer
 
 PARALLEL = 1e-6  # units and patterns are alike if their cosine is this near to 1
@@ -74,6 +76,15 @@ def special_stream(model: Model) -> str | None:
         gains = [np.abs(gain) for gain in gains]
     if all(np.ptp(gain) <= EQUAL * np.abs(gain).max() for gain in gains):
         return "all gains are equal, so any rotation of the stream is a symmetry"
+    return None
+
+
+def lost_signs(model: Model) -> str | None:
+    """Whether rounding may have changed the sign of a gain that fixes signs of the stream."""
+    for one in sign_orders(model.spec):
+        for part, name in one.by if one.kind == "signs" else ():
+            if unsure(model.part(part, [name])[name], UNSURE * model.roundoff()).any():
+                return "a gain of the last norm is so small that rounding can change its sign"
     return None
 
 

@@ -9,13 +9,12 @@ the two. What was found is undone in a view of one of the two, so that the rest 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
-from segre.checkpoint.alignment import StreamAlignment
 from segre.checkpoint.assignment import copied_rows
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.match import unembedding_products
@@ -24,6 +23,10 @@ from segre.checkpoint.pairs import Centred, centred
 from segre.checkpoint.reduce import reduced
 from segre.checkpoint.store import Store
 from segre.fields.interface import Array
+from segre.symmetry.basis import Basis
+from segre.symmetry.compact import act
+from segre.symmetry.orders import stream_ports
+from segre.symmetry.space import FloatWeights
 from segre.transformer.tensors import part_shapes
 
 PROBES = 64  # directions in which the sums of a layer are seen
@@ -138,16 +141,16 @@ def _listed(layers: list[int]) -> str:
 
 def layer_likeness(one: Model, two: Model) -> Array:
     """Cosines of all layers of one to all layers of two, (layers, layers)."""
-    basis, first, second = StreamAlignment(), [], []
+    first, second = [], []
     others = reduced(two)
     for a in reduced(one):
         if a.part == "embed":
-            basis = stream_basis(one, two, a.tensors, next(others).tensors)
+            move = into_stream(one, two, a.tensors, next(others).tensors)
         elif a.part != "head":
             first.append(_sums(a.tensors, one.spec.d))
     for b in others:
         if b.part not in ("embed", "head"):
-            basis.apply(two.spec, b.part, b.tensors)
+            move(b.part, b.tensors)
             second.append(_sums(b.tensors, one.spec.d))
     kinds = [np.array(x) for x in zip(*first, strict=True)]
     theirs = [np.array(x) for x in zip(*second, strict=True)]
@@ -171,16 +174,28 @@ def _sums(w: Tensors, d: int) -> list[Array]:
 # --- the stream -------------------------------------------------------------------------------
 
 
-def stream_basis(one: Model, two: Model, a: Tensors, b: Tensors) -> StreamAlignment:
-    """The basis of the stream of the first for the second, from the reduced token tables."""
+def into_stream(one: Model, two: Model, a: Tensors, b: Tensors) -> Callable[[str, Tensors], None]:
+    """Moves parts of the second, in place, into the basis of the stream of the first.
+
+    It is found from the reduced token tables.
+    """
     if one.spec.d == two.spec.d:
-        return Centred().stream(one.spec, a, b, unembedding_products(one, two))
+        found = Centred().stream(one.spec, a, b, unembedding_products(one, two))
+        return lambda part, w: act(two.spec, part, found, w, stream=True)
     x, y = (centred(w)["tokens"] for w in (a, b))
     wide, narrow = (x, y) if len(x) > len(y) else (y, x)
     u, s, v = np.linalg.svd(np.linalg.lstsq(wide.T, narrow.T)[0], full_matrices=False)
     kept = s > OPEN * s[0]
     matrix = u[:, kept] @ v[kept]  # from the narrow stream into the wide one
-    return StreamAlignment(matrix=matrix if len(x) > len(y) else matrix.T)
+    matrix = matrix if len(x) > len(y) else matrix.T
+    space = Basis(two.spec.d, "gl", stream_ports(two.spec))
+
+    def move(part: str, tensors: Tensors) -> None:
+        w = FloatWeights.of(two.spec, part, tensors)
+        space.act_by(w, matrix, matrix.T)
+        tensors.update(w.part(part))
+
+    return move
 
 
 # --- tokens -----------------------------------------------------------------------------------

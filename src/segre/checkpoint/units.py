@@ -11,9 +11,12 @@ import numpy as np
 from segre.checkpoint.layout import Tensors
 from segre.fields.interface import Array
 from segre.symmetry.mlp import SCALES
+from segre.symmetry.orders import unit_orders
+from segre.symmetry.space import FloatWeights
 from segre.transformer.spec import Transformer
 
 UNITS, SHARED = "W", "S"  # what names of tensors begin with
+NAMES = {UNITS: "units", SHARED: "shared"}  # of their orders
 
 
 def kinds(w: Tensors) -> tuple[str, ...]:
@@ -63,39 +66,14 @@ def dead_units(spec: Transformer, w: Tensors, kind: str = UNITS) -> Array:
     return np.asarray((writes == 0) | silent)
 
 
-def clear_dead(spec: Transformer, w: Tensors, kind: str) -> None:
+def clear(spec: Transformer, part: str, w: Tensors, kind: str, dead: Array) -> None:
     """Set all weights of units whose output is always zero to zero, in place."""
-    dead = dead_units(spec, w, kind)
     if dead.any():
-        keep = ~dead
-        biases = [biased(w, kind, name) for name in ("gate", "up")]
-        for name in (f"{kind}_gate", f"{kind}_up", *biases):
-            if name in w:
-                w[name] = w[name] * keep[..., None]
-        w[f"{kind}_down"] = w[f"{kind}_down"] * keep[..., None, :]
-
-
-def ordered(w: Tensors, kind: str, order: Array, signs: Array) -> None:
-    """Units in another order, with other signs, in place."""
-    down = f"{kind}_down"
-    if (order != np.arange(order.shape[-1])).any():
-        for key in (f"{kind}_{x}" for x in ("gate", "up")):
-            for name in (key, biased(w, kind, key[2:])):
-                if name in w:
-                    w[name] = _taken(w[name], order, 0)
-        w[down] = _taken(w[down], order, 1)
-    if (signs != 1).any():
-        for name in (f"{kind}_up", biased(w, kind, "up")):
-            if name in w:
-                w[name] = w[name] * signs[..., None]
-        w[down] = w[down] * signs[..., None, :]
-
-
-def _taken(W: Array, order: Array, axis: int) -> Array:
-    """Rows or columns of a matrix in another order; or of several, each in its own."""
-    if W.ndim == 2:
-        return np.take(W, order, axis=axis)
-    return np.stack([np.take(x, own, axis=axis) for x, own in zip(W, order, strict=True)])
+        units = unit_orders(spec, part)[NAMES[kind]]
+        own = FloatWeights.of(spec, part, w)
+        for port in units.ports:
+            port.times(own, ~dead, len(units.copies))
+        w.update(own.part(part))
 
 
 def by_expert(w: Tensors) -> list[Tensors]:

@@ -7,11 +7,11 @@ matrix, not only permuted.
 
 from __future__ import annotations
 
-from segre.checkpoint.alignment import stream_freedom
 from segre.checkpoint.layout import layout
 from segre.checkpoint.model import Model, described
 from segre.errors import UnsupportedError
 from segre.models.registry import from_config
+from segre.symmetry.compact import stream_freedom
 
 
 def untied(model: Model) -> Model:

@@ -11,6 +11,7 @@ import numpy as np
 
 from segre.checkpoint.layout import Tensors
 from segre.fields.interface import Array
+from segre.symmetry.space import inverse_direction
 from segre.transformer.spec import Transformer
 
 ROUNDINGS = 2.0  # rounding errors, relative to what was removed, that count as zero
@@ -34,12 +35,8 @@ def free_mean(spec: Transformer, key: str, *, last: bool) -> bool:
 
 def away_from(gain: Array) -> Array:
     """The direction 1/gain, of length 1, in the limit where gains vanish."""
-    zero = gain == 0
-    if zero.any():
-        first = np.zeros_like(gain)
-        first[np.argmax(zero)] = 1.0
-        return first
-    return (1 / gain) / np.linalg.norm(1 / gain)
+    found = inverse_direction(gain)
+    return np.asarray(found / np.linalg.norm(found))
 
 
 def silent(spec: Transformer, part: str, w: Tensors, unit: float) -> bool:
@@ -76,16 +73,6 @@ def dead_units(spec: Transformer, w: Tensors, unit: float) -> Array:
     for name in (*names, *(("gate",) if spec.gated else ())):
         out |= _reads_nothing(spec, w, name, unit)
     return np.asarray(out)
-
-
-def clear_dead_units(spec: Transformer, w: Tensors, unit: float) -> None:
-    """Set all weights of dead units to zero, in place."""
-    dead = dead_units(spec, w, unit)
-    if dead.any():
-        for name in ("W_gate", "b_gate", "W_up", "b_up"):
-            if name in w:
-                w[name] = w[name] * ~dead[:, None]
-        w["W_down"] = w["W_down"] * ~dead
 
 
 def _reads_nothing(spec: Transformer, w: Tensors, name: str, unit: float) -> Array:

@@ -1,4 +1,4 @@
-"""A group element as a file: the turn that maps one reduced checkpoint to another.
+"""A group element as a file: what maps one reduced checkpoint to another.
 
 A safetensors file with the basis of the stream, and for each layer the order and bases of heads
 and the order and signs of units. Reading checks that matrices are orthogonal, factors of modulus
@@ -7,79 +7,68 @@ and the order and signs of units. Reading checks that matrices are orthogonal, f
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
-from segre.checkpoint.alignment import (
-    Freedom,
-    LayerAlignment,
-    StreamAlignment,
-    embedding_freedom,
-    free_pooler,
-    stream_freedom,
-)
-from segre.checkpoint.experts import kept_together
-from segre.checkpoint.flips import NORMED, SUBLAYERS
-from segre.checkpoint.latents import LatentTurn
 from segre.checkpoint.layout import Tensors
-from segre.checkpoint.planes import turning
-from segre.checkpoint.units import signed
 from segre.errors import CheckpointError
 from segre.fields.interface import Array
 from segre.files import save_tensors, whole_file
+from segre.symmetry.basis import Basis
+from segre.symmetry.compact import Elements, act, of_layer, of_stream
+from segre.symmetry.orders import Order
+from segre.symmetry.space import rotary_planes
+from segre.symmetry.wiring import layer_parts
 from segre.transformer.spec import Transformer
-from segre.transformer.tensors import part_shapes, parts, routed
 
 LARGEST = 4 << 30
+TOLERANCE = 1e-9
+OF_HEAD = ("transform", "pooled")
+GAINS = ("post1", "post2", "normq", "normk")  # most models have none whose sign is not sure
+UNSIGNED = ("signs", "shared_signs")  # older files have them for units without signs
+Take = Callable[[str, tuple[int, ...]], Array]
 
 
 @dataclass
 class Witness:
-    """Turns of all parts, as they were found or read."""
+    """Elements for all parts, as they were found or read."""
 
-    basis: StreamAlignment = field(default_factory=StreamAlignment)
-    layers: dict[str, LayerAlignment] = field(default_factory=dict)
+    basis: Elements = field(default_factory=dict)  # of the stream
+    head: Elements = field(default_factory=dict)  # of units between the stream and the logits
+    layers: dict[str, Elements] = field(default_factory=dict)
+    spec: Transformer | None = None
 
     def stream(
         self, _spec: Transformer, _one: Tensors, _two: Tensors, _unembedded: Array | None
-    ) -> StreamAlignment:
+    ) -> Elements:
         """The basis of the stream."""
         return self.basis
 
-    def transform(self, _one: Tensors, _two: Tensors) -> Array | None:
-        """The order of the units of a transform."""
-        return self.basis.transform
+    def units(self, spec: Transformer, _one: Tensors, two: Tensors) -> None:
+        """Bring the units of the head of `two` near to those of another model, in place."""
+        act(spec, "head", self.head, two, stream=True)
 
-    def pooled(self, _one: Tensors, _two: Tensors) -> tuple[Array | None, Array | None]:
-        """The order and signs of the units of a pooler."""
-        return self.basis.pooled, self.basis.pooled_signs
-
-    def layer(self, _spec: Transformer, part: str, _one: Tensors, _two: Tensors) -> LayerAlignment:
-        """Heads and units of a layer."""
-        return self.layers[part]
+    def layer(self, spec: Transformer, part: str, _one: Tensors, two: Tensors) -> None:
+        """Bring heads and units of a layer of `two` near to those of another model, in place."""
+        act(spec, part, self.layers[part], two)
 
     def write(self, path: str | Path) -> None:
         """Write the file."""
-        out = _named("stream", self.basis)
-        if self.basis.embed is not None:
-            out |= _named("embeddings", self.basis.embed)
-        for part, turn in self.layers.items():
-            for name, value in vars(turn).items():
-                if isinstance(value, np.ndarray):
-                    out[f"{part}.{_in_file(turn, name)}"] = _real(value)
-            out |= {f"{part}.{norm}": signs for norm, signs in turn.flips.items()}
-            latents = vars(turn.latents) if turn.latents is not None else {}
-            for name, value in latents.items():
-                if value is not None:
-                    out[f"{part}.latents.{name}"] = _real(value)
-        contiguous = {name: np.ascontiguousarray(value) for name, value in out.items()}
+        assert self.spec is not None
+        out = {}
+        for place, name, one in _named(self.spec):
+            own = self.basis | self.head if place == "stream" else self.layers[place]
+            if name in own or name not in GAINS:
+                element = own[name] if name in own else one.identity(self.spec)
+                for label, value in _arrays(one, element, _label(place, name, one)):
+                    out[label] = np.ascontiguousarray(value)
         with whole_file(path) as temporary:
-            save_tensors(contiguous, temporary, {"segre": "witness 1"})
+            save_tensors(out, temporary, {"segre": "witness 1"})
 
     @classmethod
     def read(cls, path: str | Path, spec: Transformer) -> Witness:
@@ -98,12 +87,37 @@ class Witness:
         return out
 
 
-def _named(name: str, basis: StreamAlignment) -> dict[str, Array]:
-    return {f"{name}.{k}": v for k, v in vars(basis).items() if isinstance(v, np.ndarray)}
+def _named(spec: Transformer) -> Iterator[tuple[str, str, Basis | Order]]:
+    """All that acts: the stream or a layer, its name there, and its group."""
+    for name, one in of_stream(spec).items():
+        yield "stream", name, one
+    for part in layer_parts(spec):
+        for name, one in of_layer(spec, part).items():
+            yield part, name, one
 
 
-def _real(value: Array) -> Array:
-    return np.stack([value.real, value.imag], axis=-1) if np.iscomplexobj(value) else value
+def _label(place: str, name: str, one: Basis | Order) -> tuple[str, str]:
+    """What orders or matrices are called in the file, and what signs are called."""
+    if name in ("stream", "embeddings"):
+        return f"{name}.{'matrix' if isinstance(one, Basis) else 'order'}", f"{name}.signs"
+    label = f"{place}.{name}"
+    signs_alone = isinstance(one, Order) and one.kind == "signs"
+    return label, label if signs_alone else f"{label}_signs"
+
+
+def _arrays(
+    one: Basis | Order, element: Array, label: tuple[str, str]
+) -> Iterator[tuple[str, Array]]:
+    """An element as arrays of the file."""
+    if isinstance(one, Order):
+        if "order" in one.kind:
+            yield label[0], element[0].astype(np.int64)
+        if "sign" in one.kind:
+            yield label[1], element[1]
+    elif one.group == "planes":
+        yield label[0], np.stack([element.real, element.imag], axis=-1)
+    else:
+        yield label[0], element[..., one.start :, one.start :]
 
 
 def _checked(found: dict[str, Array], spec: Transformer) -> Witness:
@@ -113,135 +127,67 @@ def _checked(found: dict[str, Array], spec: Transformer) -> Witness:
         if name not in left:
             raise ValueError(f"{name} is missing")
         value = left.pop(name)
-        if value.shape != shape:
+        if value.shape not in (shape, (*shape, 1)):
             raise ValueError(f"{name} has shape {list(value.shape)} instead of {list(shape)}")
         if not np.isfinite(value).all():
             raise ValueError(f"{name} has numbers that are not finite")
-        return value
+        return value.reshape(shape)
 
-    out = Witness(_checked_stream(take, spec))
-    for part in parts(spec)[1:-1]:
-        turn = out.layers[part] = _checked_layer(take, spec.at(part), part)
-        shapes = part_shapes(spec, part)
-        for norm in (*SUBLAYERS, *NORMED):
-            name, gain = f"{part}.{norm}", shapes.get(f"{norm}.gain")
-            if name in left and gain is not None:  # most models have none
-                turn.flips[norm] = _signs(take(name, gain), name)
+    out = Witness(layers={part: {} for part in layer_parts(spec)}, spec=spec)
+    for place, name, one in _named(spec):
+        label = _label(place, name, one)
+        if name in GAINS and label[0] not in left:
+            continue
+        element = _element(spec, one, label, take)
+        own = out.head if name in OF_HEAD else out.basis
+        (own if place == "stream" else out.layers[place])[name] = element
+    for name in [name for name in left if name.partition(".")[2] in UNSIGNED]:
+        if (left.pop(name) != 1).any():
+            raise ValueError(f"{name} is not allowed for units of this kind")
     if left:
         raise ValueError(f"unknown entry {min(left)}")
     return out
 
 
-def _checked_stream(take: Any, spec: Transformer) -> StreamAlignment:
-    centred = spec.norm == "layer"
-    out = _checked_basis(take, "stream", stream_freedom(spec), spec.d, centred=centred)
-    if spec.embed:
-        freedom = embedding_freedom(spec)
-        out.embed = _checked_basis(take, "embeddings", freedom, spec.embed, centred=centred)
-    if spec.transform and not spec.tied:
-        width = (spec.head_width,)
-        out.transform = _permutation(take("stream.transform", width), "stream.transform")
-    if free_pooler(spec):
-        d = spec.d
-        out.pooled = _permutation(take("stream.pooled", (d,)), "stream.pooled")
-        out.pooled_signs = _signs(take("stream.pooled_signs", (d,)), "stream.pooled_signs")
-    return out
+def _element(spec: Transformer, one: Basis | Order, label: tuple[str, str], take: Take) -> Array:
+    """An element from the arrays of a file, if it is one of the group."""
+    if isinstance(one, Basis):
+        return _basis(spec, one, label[0], take)
+    shape, order, signs = (*one.copies, one.width), None, None
+    if "order" in one.kind:
+        order = take(label[0], shape)
+        for row in order.reshape(-1, one.width):
+            _require_permutation(row, one.blocks, label[0])
+    if "sign" in one.kind:
+        signs = take(label[1], shape)
+        if not np.isin(signs, (-1.0, 1.0)).all():
+            raise ValueError(f"{label[1]} are not signs")
+        if one.kind == "order and one sign" and np.ptp(signs):
+            raise ValueError(f"{label[1]} are not all the same")
+    return one.of(order, signs)
 
 
-def _checked_basis(
-    take: Any, name: str, freedom: Freedom, width: int, *, centred: bool
-) -> StreamAlignment:
-    out = StreamAlignment()
-    if freedom == "orthogonal":
-        out.matrix = _orthogonal(take(f"{name}.matrix", (width, width)), f"{name}.matrix")
-        if centred and np.abs(out.matrix @ np.ones(width) - 1).max() > 1e-9:
-            raise ValueError(f"{name}.matrix does not preserve the mean")
-    elif freedom != "none":
-        out.order = _permutation(take(f"{name}.order", (width,)), f"{name}.order")
-        out.signs = _signs(take(f"{name}.signs", (width,)), f"{name}.signs")
-        if freedom == "order and sign" and len(np.unique(out.signs)) > 1:
-            raise ValueError(f"{name}.signs are not all the same")
-    return out
-
-
-def _checked_layer(take: Any, spec: Transformer, part: str) -> LayerAlignment:
-    kv, group, v = spec.kv, spec.group, spec.dv
-    at = f"{part}."
-    heads = _permutation(take(f"{at}heads", (kv,)), f"{at}heads")
-    order = take(f"{at}queries", (kv, group))
-    for row in order:
-        _permutation(row, f"{at}queries")
-    vo = _orthogonal(take(f"{at}vo", (kv, v, v)), f"{at}vo")
-    out = LayerAlignment(heads, order.astype(np.int64), vo)
-    if turning(spec):
-        pairs = take(f"{at}qk", (kv, turning(spec) // 2, 2))
-        out.planes = pairs[..., 0] + 1j * pairs[..., 1]
-        if np.abs(np.abs(out.planes) - 1).max() > 1e-9:
-            raise ValueError(f"{at}qk does not have modulus 1")
-    if spec.still:
-        name = f"{at}still" if turning(spec) else f"{at}qk"
-        out.basis = _orthogonal(take(name, (kv, spec.still, spec.still)), name)
-    if spec.latent:
-        out.latents = _checked_latents(take, spec, at)
-    if spec.mlp == "none":
-        return out
-    shape: tuple[int, ...] = (spec.ff,)
-    if routed(spec, int(part)):
-        shape = (spec.experts, spec.eff)
-        experts = take(f"{at}experts", (spec.experts,))
-        out.experts = _permutation(experts, f"{at}experts")
-        if not kept_together(spec, out.experts):
-            raise ValueError(f"{at}experts mixes groups")
-        if spec.shared:
-            own = take(f"{at}shared", (spec.shared,))
-            out.shared = _permutation(own, f"{at}shared")
-            own = take(f"{at}shared_signs", (spec.shared,))
-            out.shared_signs = _signs(own, f"{at}shared_signs")
-    units = take(f"{at}units", shape)
-    rows = [_permutation(row, f"{at}units") for row in units.reshape(-1, shape[-1])]
-    out.units = np.stack(rows).reshape(shape)
-    out.signs = _signs(take(f"{at}signs", shape), f"{at}signs")
-    if not signed(spec) and (out.signs < 0).any():
-        raise ValueError(f"{at}signs is not allowed for units of this kind")
-    return out
-
-
-def _in_file(turn: LayerAlignment, name: str) -> str:
-    """Queries and keys are `qk`; in partially rotary heads, `still` is the other part."""
-    if name == "basis" and turn.planes is not None:
-        return "still"
-    return "qk" if name in ("planes", "basis") else name
-
-
-def _checked_latents(take: Any, spec: Transformer, at: str) -> LatentTurn:
-    name, rank = f"{at}latents.keys", spec.kvrank
-    out = LatentTurn(_orthogonal(take(name, (rank, rank)), name))
-    if spec.qrank:
-        name, rank = f"{at}latents.queries", spec.qrank
-        out.queries = _orthogonal(take(name, (rank, rank)), name)
-    if spec.rotary_dim:
-        name = f"{at}latents.planes"
-        pairs = take(name, (spec.rotary_dim // 2, 2))
-        out.planes = pairs[..., 0] + 1j * pairs[..., 1]
-        if np.abs(np.abs(out.planes) - 1).max() > 1e-9:
+def _basis(spec: Transformer, one: Basis, name: str, take: Take) -> Array:
+    if one.group == "planes":
+        pairs = take(name, (*one.copies, len(rotary_planes(spec, one.turning)), 2))
+        factors = pairs[..., 0] + 1j * pairs[..., 1]
+        if np.abs(np.abs(factors) - 1).max() > TOLERANCE:
             raise ValueError(f"{name} does not have modulus 1")
+        return np.asarray(factors)
+    free = one.width - one.start
+    matrix = take(name, (*one.copies, free, free))
+    if np.abs(matrix @ matrix.swapaxes(-1, -2) - np.eye(free)).max() > TOLERANCE:
+        raise ValueError(f"{name} is not orthogonal")
+    if one.group == "o1" and np.abs(matrix @ np.ones(free) - 1).max() > TOLERANCE:
+        raise ValueError(f"{name} does not preserve the mean")
+    out = one.identity(spec)
+    out[..., one.start :, one.start :] = matrix
     return out
 
 
-def _permutation(value: Array, name: str) -> Array:
-    if not np.array_equal(np.sort(value), np.arange(len(value))):
+def _require_permutation(row: Array, blocks: int, name: str) -> None:
+    if not np.array_equal(np.sort(row), np.arange(len(row))):
         raise ValueError(f"{name} is not a permutation")
-    return value.astype(np.int64)
-
-
-def _signs(value: Array, name: str) -> Array:
-    if not np.isin(value, (-1.0, 1.0)).all():
-        raise ValueError(f"{name} are not signs")
-    return value
-
-
-def _orthogonal(matrix: Array, name: str) -> Array:
-    gram = matrix @ matrix.swapaxes(-1, -2)
-    if np.abs(gram - np.eye(matrix.shape[-1])).max() > 1e-9:
-        raise ValueError(f"{name} is not orthogonal")
-    return matrix
+    groups = row.reshape(-1, blocks) // blocks
+    if (groups != groups[:, :1]).any():
+        raise ValueError(f"{name} mixes groups")

@@ -13,7 +13,8 @@ from functools import lru_cache
 from segre.fields.interface import Array
 from segre.symmetry.basis import Basis, Scale
 from segre.symmetry.constants import Constants, Entries, Several, Slack
-from segre.symmetry.finite import Order, finite
+from segre.symmetry.finite import finite
+from segre.symmetry.orders import Order
 from segre.symmetry.piece import Piece
 from segre.symmetry.space import FloatWeights, Tensor
 from segre.symmetry.special import CarriedMean, CommonForm, TiedMean, UnseenShift, ValueKernel
@@ -75,7 +76,7 @@ class Partwise(ABC):
                 out.append((one, self.chosen(i, one, w)))
                 if len({where for where, _ in one.tensors}) > 1 or self._asked & {*one.tensors}:
                     self._kept[i] = out[-1][1]  # other parts need it
-        tensors.update({name: x for (where, name), x in w.tensors.items() if where == part})
+        tensors.update(w.part(part))
         self.beside = {tensor: x for tensor, x in w.tensors.items() if tensor[0] != part}
         return out
 

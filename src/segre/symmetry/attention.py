@@ -78,14 +78,18 @@ def _queries(spec: Transformer, part: str, at: str) -> Iterator[Piece]:
         basis = Basis(spec.head, "gl", ports, kv, start)
         yield Piece(*query_key(n), at, "QK", "exact", spec.kv * n * n, basis)
     if spec.rotary_dim:
-        turns = Basis(spec.head, "planes", ports, kv, turning=part)
-        count = spec.kv * spec.rotary_dim
-        if spec.latent:  # one rotary key for all heads
-            ports = (writer(part, "R_K"), Port((part, "R_Q"), reads=True))
-            turns = Basis(spec.rotary_dim, "planes", ports, turning=part)
-            count = spec.rotary_dim
+        count = spec.rotary_dim if spec.latent else spec.kv * spec.rotary_dim
+        turns = rotary_basis(spec, part)
         name = "scaled rotations of the rotary planes"
         yield Piece("rotary", name, at, "QK", "exact", count, turns)
+
+
+def rotary_basis(spec: Transformer, part: str) -> Basis:
+    """The rotary planes of the heads; of latent attention, those of the one rotary key."""
+    if not spec.latent:
+        return Basis(spec.head, "planes", _query_key(spec, part), (spec.kv,), turning=part)
+    ports = (writer(part, "R_K"), Port((part, "R_Q"), reads=True))
+    return Basis(spec.rotary_dim, "planes", ports, turning=part)
 
 
 def _normed_queries(spec: Transformer, part: str, at: str) -> Iterator[Piece]:

@@ -8,15 +8,16 @@ from math import prod
 import numpy as np
 
 from segre.fields.interface import Array
-from segre.symmetry.groups import DIAGONAL, Group, algebra, factors, random_element
+from segre.symmetry.groups import DIAGONAL, ORTHOGONAL, Group, algebra, factors, random_element
 from segre.symmetry.piece import ModularWeights
-from segre.symmetry.space import FloatWeights, Port, Tensor, rotary_planes
+from segre.symmetry.space import VALUES, FloatWeights, Freedom, OfPorts, Port, Tensor, rotary_planes
+from segre.transformer.spec import Transformer
 
 TINY = 1e-6  # gains below this fraction of the largest are not divided by
 
 
 @dataclass(frozen=True)
-class Basis:
+class Basis(OfPorts):
     """M of a group acts on writers as M W, and on readers as W M^-1.
 
     `copies` are leading axes that all ports have: a space for each. The group acts on the
@@ -65,7 +66,7 @@ class Basis:
     def act(self, w: FloatWeights, element: Array) -> None:
         """Multiply writers and readers."""
         if not self.plain:
-            self.act_by(w, element, np.linalg.inv(element))
+            self.act_by(w, element, self.inverse(element))
             return
         deep, planes = len(self.copies), rotary_planes(w.transformer, self.turning)
         for port in self.ports:
@@ -80,19 +81,40 @@ class Basis:
             if port.degree:
                 port.by_matrix(w, M, inverse, len(self.copies))
 
+    def meets(self, port: Port) -> bool:
+        """Elements act on ports of a degree; which value biases write nothing depends on them."""
+        return port.degree > 0 and port.tensor[1] != VALUES
+
     @property
     def plain(self) -> bool:
         """Whether elements are factors, not matrices."""
         return self.group in DIAGONAL or self.group == "planes"
 
+    def identity(self, spec: Transformer) -> Array:
+        """The element that does nothing."""
+        if self.group == "planes":
+            planes = rotary_planes(spec, self.turning)
+            return np.ones((*self.copies, len(planes)), complex)
+        shape = (*self.copies, self.width)
+        return np.ones(shape) if self.plain else np.tile(np.eye(self.width), (*self.copies, 1, 1))
+
+    def after(self, second: Array, first: Array) -> Array:
+        """The element that acts like two, one after the other."""
+        return np.asarray(second * first if self.plain else second @ first)
+
+    def on(self, element: Array, x: Array) -> Array:
+        """What the rows of a matrix become that are vectors of the space."""
+        return np.asarray(element @ x)
+
+    def still(self, element: Array) -> bool:
+        """Whether all dimensions stay in their place, up to their signs."""
+        return not (element * (1 - np.eye(self.width))).any()
+
     def inverse(self, element: Array) -> Array:
         """The inverse factors or matrices."""
+        if self.group in ORTHOGONAL:
+            return element.swapaxes(-1, -2)
         return np.asarray(1 / element if self.plain else np.linalg.inv(element))
-
-    @property
-    def tensors(self) -> tuple[Tensor, ...]:
-        """Those of all ports."""
-        return tuple(port.tensor for port in self.ports)
 
     @property
     def needed(self) -> tuple[Tensor, ...]:
@@ -101,7 +123,7 @@ class Basis:
 
 
 @dataclass(frozen=True)
-class Scale:
+class Scale(Freedom):
     """One factor for whole tensors, and its inverse for others; for each copy."""
 
     up: tuple[Tensor, ...]
@@ -140,8 +162,3 @@ class Scale:
     def tensors(self) -> tuple[Tensor, ...]:
         """All of them."""
         return (*self.up, *self.down)
-
-    @property
-    def needed(self) -> tuple[Tensor, ...]:
-        """None."""
-        return ()

@@ -25,7 +25,7 @@ from segre.symmetry.wiring import Norm
 
 
 @dataclass(frozen=True)
-class Constants:
+class Constants(Freedom):
     """Constant vectors that sources add to a space, and readers and `takers` take back."""
 
     width: int
@@ -100,10 +100,6 @@ class Constants:
                 read = read.sum(axis=0)
             port.bias.add(w, value, read)
 
-    def inverse(self, element: Array) -> Array:
-        """The opposite vector."""
-        return -element
-
     @property
     def tensors(self) -> tuple[Tensor, ...]:
         """Sources, and what takes their constants back."""
@@ -157,7 +153,7 @@ def outside(site: Norm) -> Forms:
 
 
 @dataclass(frozen=True)
-class Slack:
+class Slack(Freedom):
     """Entries of a tensor along directions without effect; the reader's bias keeps their value."""
 
     port: Port
@@ -234,10 +230,6 @@ class Slack:
             bias = w.tensors[self.port.bias.tensor] = w(*self.port.bias.tensor).copy()
             self.port.bias.add(w, bias, -np.tensordot(value, element, (0, 0)))
 
-    def inverse(self, element: Array) -> Array:
-        """The opposite."""
-        return -element
-
     @property
     def tensors(self) -> tuple[Tensor, ...]:
         """The tensor, and its bias where the directions have a value."""
@@ -252,7 +244,7 @@ class Slack:
 
 
 @dataclass(frozen=True)
-class Entries:
+class Entries(Freedom):
     """All entries of a tensor, which have no effect."""
 
     tensor: Tensor
@@ -273,26 +265,17 @@ class Entries:
         if self.tensor in w.tensors:
             w.tensors[self.tensor] = w(*self.tensor) + element
 
-    def inverse(self, element: Array) -> Array:
-        """The opposite."""
-        return -element
-
     @property
     def tensors(self) -> tuple[Tensor, ...]:
         """The tensor."""
         return (self.tensor,)
-
-    @property
-    def needed(self) -> tuple[Tensor, ...]:
-        """None."""
-        return ()
 
 
 @dataclass(frozen=True)
 class Several:
     """Several things that are free, under one name."""
 
-    free: tuple[Freedom, ...]
+    free: tuple[Callable[[ModularWeights], Array], ...]
 
     def __call__(self, w: ModularWeights) -> Array:
         """The generators of all of them."""

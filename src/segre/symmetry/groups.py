@@ -100,6 +100,7 @@ def random_element(
 
 
 DIAGONAL = ("torus", "plane-scales")
+ORTHOGONAL = ("o", "o1", "turns")
 SPREAD = 0.7  # factors lie between exp(-SPREAD) and exp(SPREAD)
 
 

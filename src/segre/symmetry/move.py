@@ -7,7 +7,7 @@ import numpy as np
 from segre.fields.interface import Array
 from segre.symmetry.action import Actor, Move, Partwise, Read, actors
 from segre.symmetry.constants import Constants
-from segre.symmetry.normal import Reduction
+from segre.symmetry.reduction import Reduction
 from segre.symmetry.space import FloatWeights, Tensor
 from segre.transformer.spec import Transformer
 

@@ -1,123 +1,34 @@
 """The normal form of weights of floats: for all that is free continuously, one element.
 
 Constants go to the last that can have them, gains become 1, tensors have nothing along directions
-without effect, and factors are balanced. The elements are recorded, so that all can be undone.
-What is left is finite, or orthogonal.
+without effect, and factors are balanced. What is left is finite, or orthogonal.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache, singledispatch
+from functools import singledispatch
 
 import numpy as np
 
 from segre.fields.interface import Array
-from segre.symmetry.action import Actor, Partwise, Read, actors
+from segre.symmetry.action import Actor
 from segre.symmetry.balance import DEFICIENT, balancing
 from segre.symmetry.basis import TINY, Basis
 from segre.symmetry.constants import Constants, Entries, Slack
-from segre.symmetry.finite import Order, gain_signs
-from segre.symmetry.space import FloatWeights, Tensor, inverse_gain, rotary_planes, unit_shift
+from segre.symmetry.orders import Order
+from segre.symmetry.space import (
+    VALUES,
+    FloatWeights,
+    inverse_gain,
+    rotary_planes,
+    unit_shift,
+)
 from segre.symmetry.special import CarriedMean, CommonForm, UnseenShift, ValueKernel
-from segre.transformer.spec import Transformer
 
-BALANCED = ("gl", "torus", "planes", "plane-scales")
 EQUAL = 1e-20  # squared, relative: gains that are equal up to rounding
 POSITIONS = ("embed", "positions")
-MAP = ("embed", "W_E")
 EXACT = 4 * float(np.finfo(float).eps)  # of gains that are divided and multiplied again
-VALUES = "b_V"  # biases
-ROUTED = -3  # the axis of experts
-
-
-class Reduction(Partwise):
-    """Removes free choices part by part; what is within `slack` of none stays as it is."""
-
-    def __init__(
-        self,
-        spec: Transformer,
-        read: Read,
-        slack: float = 0.0,
-        *,
-        measured: bool = False,
-        gains_only: bool = False,
-    ) -> None:
-        """`read` gives a tensor of the model as it is."""
-        super().__init__(spec, read, of_gains(spec) if gains_only else reducible(spec))
-        self.slack, self.measured = slack, measured
-        self.shares: dict[Tensor, float] = {}  # of tensors without effect, if they are `measured`
-
-    def chosen(self, number: int, one: Actor, w: FloatWeights) -> Array:  # noqa: ARG002
-        """The element that leads to the normal form, by the weights."""
-        for tensor in _determined_by(one):
-            if tensor not in w.tensors:
-                w.tensors[tensor] = self.read(tensor)
-        if self.measured and isinstance(one, Slack) and one.port.axis > ROUTED:
-            value, D = w(*one.port.tensor), one.directions(w)
-            out = fix(one, w, self.slack)
-            if len(D) == 1:
-                size = float(np.linalg.norm(value))
-                self.shares[one.port.tensor] = float(np.linalg.norm(out)) / size if size else 0.0
-            return out
-        return fix(one, w, self.slack)
-
-
-@lru_cache(maxsize=8)
-def reducible(spec: Transformer) -> tuple[Actor, ...]:
-    """What the normal form fixes, in order."""
-    every = actors(spec)
-    bases = [one for one in every if isinstance(one, Basis)]
-    out: list[Actor] = [one for one in every if isinstance(one, CommonForm)]
-    out += _downstream([one for one in every if isinstance(one, Constants)])
-    out += [one for one in every if isinstance(one, CarriedMean | UnseenShift)]
-    out += [one for one in bases if one.vector is not None]
-    slack = [one for one in every if isinstance(one, Slack | Entries)]
-    out += [one for one in slack if one.tensors[0] == MAP]  # before what follows the map
-    out += [one for one in bases if one.group == "shear"]
-    out += [one for one in slack if one.tensors[0] != MAP]
-    out += [order for found in gain_signs(spec) for order in found.orders]
-    out += [one for one in bases if one.group in BALANCED and not (one.vector or _spread(one))]
-    return (*out, *(one for one in every if isinstance(one, ValueKernel)))
-
-
-def _spread(one: Basis) -> bool:
-    """Whether it acts on several parts, so that none of them determines it."""
-    return len({part for part, _ in one.tensors}) > 1
-
-
-@lru_cache(maxsize=8)
-def of_gains(spec: Transformer) -> tuple[Actor, ...]:
-    """Of these, gains that can be 1, and the biases beside them."""
-    gains = [one for one in reducible(spec) if isinstance(one, Basis) and one.vector]
-    beside = {tensor for one in gains for tensor in one.tensors}
-    return tuple(
-        one
-        for one in reducible(spec)
-        if one in gains or (isinstance(one, Constants) and one.sources[-1].tensor in beside)
-    )
-
-
-def _downstream(constants: list[Constants]) -> list[Constants]:
-    """Each before those whose sources it adds to."""
-    out: list[Constants] = []
-    while constants:
-        taken = {tensor for one in constants for tensor in one.sinks}
-        first = [x for x in constants if not any(b.tensor in taken for b in x.sources)]
-        first = first or constants[:1]
-        out += first
-        constants = [one for one in constants if one not in first]
-    return out
-
-
-def _determined_by(one: Actor) -> tuple[Tensor, ...]:
-    """The tensors that an element is chosen by."""
-    if isinstance(one, Constants):
-        return (one.sources[-1].tensor,)
-    vector = one.vector if isinstance(one, Basis) else None
-    if vector is not None:
-        return (vector.tensor,)
-    return one.tensors if isinstance(one, UnseenShift) else ()
 
 
 @singledispatch
@@ -256,9 +167,8 @@ def _(one: CommonForm, w: FloatWeights, slack: float) -> Array:
 @fix.register
 def _(one: Order, w: FloatWeights, slack: float) -> Array:  # noqa: ARG001
     """Gains are positive."""
-    gain = w(*one.ports[-1].tensor).reshape(*one.copies, one.width)
-    order = np.broadcast_to(np.arange(one.width), gain.shape)
-    out = np.stack([order, np.where(gain < 0, -1.0, 1.0)])
+    gain = w(*one.by[0]).reshape(*one.copies, one.width)
+    out = one.of(signs=np.where(gain < 0, -1.0, 1.0))
     one.act(w, out)
     return out
 
@@ -301,18 +211,6 @@ def _unit_vector(one: Basis, w: FloatWeights) -> Array:
     return out
 
 
-def _sides(one: Basis, w: FloatWeights) -> tuple[list[Array], list[Array]]:
-    """The rows of each writer and of each reader: (*copies, width, ...).
-
-    Value biases are left out: which of them write nothing depends on the basis.
-    """
-    sides: tuple[list[Array], list[Array]] = [], []
-    for port in one.ports:
-        if port.degree and port.tensor[1] != VALUES:
-            sides[port.reads].append(port.rows(w, len(one.copies)))
-    return sides
-
-
 def _squares(side: list[Array]) -> Array:
     """Squared norms of all rows."""
     return np.asarray(sum(np.einsum("...i,...i->...", rows, rows) for rows in side))
@@ -323,7 +221,7 @@ def _matrices(one: Basis, w: FloatWeights, slack: float) -> Array:
 
     Heads that lack rank stay as they are if they have value biases, which may need all dimensions.
     """
-    joined = (np.concatenate(side, -1) if side[1:] else side[0] for side in _sides(one, w))
+    joined = (np.concatenate(side, -1) if side[1:] else side[0] for side in one.sides(w))
     writes, reads = (side[..., one.start :, :] for side in joined)
     P, G = balancing(writes, reads.swapaxes(-1, -2), slack)
     full = np.asarray(P.any(axis=-1).all(axis=-1))[..., None, None]
@@ -354,7 +252,7 @@ def _clear(one: Basis, w: FloatWeights, alive: Array) -> None:
 
 def _scales(one: Basis, w: FloatWeights, slack: float) -> Array:
     """Norms of what units read and write are equal."""
-    writes, reads = (np.sqrt(_squares(side)) for side in _sides(one, w))
+    writes, reads = (np.sqrt(_squares(side)) for side in one.sides(w))
     _clear(one, w, (writes > 0) & (reads > 0))
     degrees = [max(p.degree for p in one.ports if p.reads == reads) for reads in (False, True)]
     out = _factors(writes, reads, (degrees[0], degrees[1]), slack)
@@ -366,7 +264,7 @@ def _planes(one: Basis, w: FloatWeights, slack: float) -> Array:
     """Norms of queries and keys are equal, plane by plane."""
     planes = rotary_planes(w.transformer, one.turning)
     first, second = np.array(planes, int).reshape(-1, 2).T
-    squares = [_squares(side) for side in _sides(one, w)]
+    squares = [_squares(side) for side in one.sides(w)]
     writes, reads = (np.sqrt(x[..., first] + x[..., second]) for x in squares)
     alive = np.ones((*one.copies, one.width))
     alive[..., first] = alive[..., second] = (writes > 0) & (reads > 0)

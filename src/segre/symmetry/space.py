@@ -6,15 +6,16 @@
 - constants (`Constants`): what one tensor adds, others take back;
 - entries without effect (`Slack`): what is written where nobody looks, or read where nothing lies.
 
-Each is data, and a `Freedom`: called with weights mod p it returns its generators, one per row; on
-weights of floats it acts with elements, which are drawn at random and can be inverted.
+Each is data, and a `Freedom`: on weights of floats it acts with elements, which are drawn at random
+and can be inverted. What is free continuously can be called with weights mod p, and returns its
+generators, one per row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +28,9 @@ from segre.transformer.layers import plane_dimensions
 from segre.transformer.spec import Transformer
 
 Tensor = tuple[str, str]  # part and name
+VALUES = "b_V"  # biases
 SMALL = 0.02  # of offsets of tensors that are zero
+BLOCK = 1 << 15  # numbers at a time: these stay in the cache
 
 
 class FloatWeights:
@@ -44,6 +47,16 @@ class FloatWeights:
         """`sizes` are those of tensors that are not there, as far as they are known."""
         self.transformer, self.tensors = spec, tensors
         self.sizes = {} if sizes is None else sizes
+        self.owned = False  # whether arrays may be changed where they are
+
+    @classmethod
+    def of(cls, spec: Transformer, part: str, tensors: dict[str, Array]) -> FloatWeights:
+        """The tensors of one part."""
+        return cls(spec, {(part, name): x for name, x in tensors.items()})
+
+    def part(self, part: str) -> dict[str, Array]:
+        """The tensors of a part by name."""
+        return {name: x for (where, name), x in self.tensors.items() if where == part}
 
     def __call__(self, part: str, name: str) -> Array:
         """A tensor, by part and name."""
@@ -64,34 +77,30 @@ class FloatWeights:
 Weights = ModularWeights | FloatWeights
 
 
-class Freedom(Protocol):
-    """What is free in a space."""
+class Freedom(ABC):
+    """What is free in a space; unless it says otherwise, elements add up."""
 
-    def __call__(self, w: ModularWeights) -> Array:
-        """The generators at weights mod p, one per row."""
-        ...
-
+    @abstractmethod
     def draw(self, rng: np.random.Generator, w: FloatWeights) -> Array:
         """A random element, with bounded condition."""
-        ...
 
+    @abstractmethod
     def act(self, w: FloatWeights, element: Array) -> None:
         """Act on the tensors that are there, in place."""
-        ...
 
     def inverse(self, element: Array) -> Array:
         """The element that undoes another."""
-        ...
+        return -element
 
     @property
+    @abstractmethod
     def tensors(self) -> tuple[Tensor, ...]:
         """The tensors that it changes."""
-        ...
 
     @property
     def needed(self) -> tuple[Tensor, ...]:
         """Further tensors on which the changes depend."""
-        ...
+        return ()
 
 
 @dataclass(frozen=True)
@@ -136,13 +145,20 @@ def unit_shift(w: Weights, tensor: Tensor) -> Array:
 
 
 def inverse_gain(w: Weights, site: Norm) -> Array:
-    """1 / gain, as a column; of floats that vanish the limit, as far as its direction goes."""
+    """1 / gain, as a column."""
     if not site.gain:
         return np.ones((site.width, 1))
-    gain = w(site.part, site.gain)
-    if isinstance(w, FloatWeights) and not gain.all():
-        return np.asarray(np.eye(site.width)[:, [int(np.argmin(np.abs(gain)))]])
+    if isinstance(w, FloatWeights):
+        return inverse_direction(w(site.part, site.gain))
     return w.inverse(site.part, site.gain)
+
+
+def inverse_direction(gain: Array) -> Array:
+    """1 / gain; if entries vanish, the limit of its direction, of length 1."""
+    zero = gain == 0
+    if zero.any():
+        return np.asarray(np.eye(len(gain))[:, [int(np.argmax(zero))]])
+    return np.asarray(1 / gain)
 
 
 @dataclass(frozen=True)
@@ -164,54 +180,64 @@ class Port:
 
     def by_matrix(self, w: FloatWeights, M: Array, inverse: Array, deep: int) -> None:
         """M W or, for readers, W M^-1, in place, for each of the `deep` leading axes of copies."""
-        M = self._seen(w, inverse if self.reads else M)
-        M = M.swapaxes(-1, -2) if self.reads else M
-        self._change(w, deep, lambda flat: M @ flat)
+        if self.tensor not in w.tensors:
+            return
+        value, M = w(*self.tensor), self._seen(w, inverse if self.reads else M)
+        M = M.swapaxes(-1, -2) if self.reads == (self.axis == -2) else M
+        if self.axis == -1 and not deep:
+            out = (value.reshape(-1, value.shape[-1]) @ M).reshape(*value.shape[:-1], -1)
+        else:
+            M = M.reshape(*M.shape[:deep], *(1,) * (value.ndim - deep - 2), *M.shape[deep:])
+            out = value @ M if self.axis == -1 else M @ value
+        w.tensors[self.tensor] = out
 
     def by_factors(self, w: FloatWeights, x: Array, deep: int) -> None:
         """Writers times factors, readers divided by them."""
-        by = (1 / x if self.reads else x)[..., None] ** self.degree
-        self._change(w, deep, lambda flat: flat * by)
+        self.times(w, (1 / x if self.reads else x) ** self.degree, deep)
 
     def times(self, w: FloatWeights, x: Array, deep: int) -> None:
         """Rows times numbers."""
-        self._change(w, deep, lambda flat: flat * x[..., None])
+        if self.tensor in w.tensors and (x != 1).any():
+            value = w(*self.tensor)
+            w.tensors[self.tensor] = value * self._along(x, value.ndim, deep)
 
     def by_phases(self, w: FloatWeights, z: Array, planes: Planes, deep: int) -> None:
         """Planes of writers times complex factors, those of readers divided by the conjugates."""
-        first, second = np.array(planes).T
-        by = (1 / np.conj(z) if self.reads else z)[..., None]
+        if self.tensor not in w.tensors or (z == 1).all():
+            return
+        value, (first, second) = w(*self.tensor), np.array(planes).T
+        by = self._along(1 / np.conj(z) if self.reads else z, value.ndim, deep)
+        x, y = value[..., first, :], value[..., second, :]
+        out = w.tensors[self.tensor] = value.copy()
+        out[..., first, :] = x * by.real - y * by.imag
+        out[..., second, :] = x * by.imag + y * by.real
 
-        def turned(flat: Array) -> Array:
-            out, found = flat.copy(), (flat[..., first, :] + 1j * flat[..., second, :]) * by
-            out[..., first, :], out[..., second, :] = found.real, found.imag
-            return out
-
-        self._change(w, deep, turned)
-
-    def by_order(self, w: FloatWeights, order: Array, signs: Array, deep: int) -> None:
+    def by_order(self, w: FloatWeights, order: Array | None, signs: Array, deep: int) -> None:
         """Dimension i becomes dimension order[i]; signs concern ports of degree 1."""
-        by = signs[..., None] if self.degree else 1.0
-        if deep:
-            self._change(w, deep, lambda x: np.take_along_axis(x, order[..., None], -2) * by)
-        else:
-            self._change(w, deep, lambda x: x[order] * by)
+        if self.tensor not in w.tensors:
+            return
+        value, fresh = w(*self.tensor), order is not None
+        if order is not None and deep:
+            every = np.ndindex(*order.shape[:deep])
+            found = [_taken(value[i], order[i], self.axis, owned=False) for i in every]
+            value = np.stack(found).reshape(value.shape)
+        elif order is not None:
+            value = _taken(value, order, self.axis, owned=w.owned)
+        if self.degree and (signs != 1).any():
+            by = self._along(signs, value.ndim, deep)
+            value = np.multiply(value, by, out=value if fresh else None)
+        w.tensors[self.tensor] = value
+
+    def _along(self, x: Array, ndim: int, deep: int) -> Array:
+        """Numbers (*copies, width) in the shape in which they multiply a tensor."""
+        between, after = (1,) * (ndim + self.axis - deep), (1,) * (-1 - self.axis)
+        return x.reshape(*x.shape[:deep], *between, -1, *after)
 
     def rows(self, w: FloatWeights, deep: int) -> Array:
         """The tensor as matrices whose rows are along the axis: (*copies, width, ...)."""
         value = w(*self.tensor)
         moved = np.moveaxis(value, self.axis % value.ndim, deep)
         return moved.reshape(*moved.shape[: deep + 1], -1)
-
-    def _change(self, w: FloatWeights, deep: int, how: Callable[[Array], Array]) -> None:
-        """Replace a tensor, seen as matrices with the axis first, if it is there."""
-        if self.tensor not in w.tensors:
-            return
-        value = w(*self.tensor)
-        axis = self.axis % value.ndim
-        moved = np.moveaxis(value, axis, deep)
-        flat = how(moved.reshape(*moved.shape[: deep + 1], -1))
-        w.tensors[self.tensor] = np.moveaxis(flat.reshape(moved.shape), deep, axis)
 
     def _seen(self, w: Weights, M: Array) -> Array:
         """Matrices of the space, seen through the gain."""
@@ -220,6 +246,42 @@ class Port:
         g, inverse = w(*self.gain).reshape(-1), w.inverse(*self.gain).reshape(-1)
         up, down = (inverse, g) if self.under else (g, inverse)
         return np.asarray(w.field.mul(w.field.mul(up[:, None], M), down))
+
+
+class OfPorts(Freedom):
+    """What acts on all ports of a space."""
+
+    ports: tuple[Port, ...]
+    copies: tuple[int, ...]
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """Those of all ports."""
+        return tuple(port.tensor for port in self.ports)
+
+    def meets(self, _port: Port) -> bool:
+        """Whether a port says something about which element is best."""
+        return True
+
+    def sides(self, w: FloatWeights) -> tuple[list[Array], list[Array]]:
+        """The rows of writers and of readers that are there: (*copies, width, n)."""
+        out: tuple[list[Array], list[Array]] = [], []
+        for port in self.ports:
+            if port.tensor in w.tensors and self.meets(port):
+                out[port.reads].append(port.rows(w, len(self.copies)))
+        return out
+
+
+def _taken(value: Array, order: Array, axis: int, *, owned: bool) -> Array:
+    """Entries along an axis in another order; tables, whose columns lie together, in place."""
+    if value.flags.c_contiguous:
+        return np.take(value, order, axis)
+    if not (owned and value.ndim == 2 and value.flags.f_contiguous and value.flags.writeable):
+        return np.take(value.T, order, -1 - axis).T
+    rows, step = value.T, max(1, BLOCK // len(value))
+    for start in range(0, len(rows), step):
+        rows[start : start + step] = np.take(rows[start : start + step], order, -1 - axis)
+    return value
 
 
 def writer(part: str, name: str, **more: Any) -> Port:

@@ -15,6 +15,7 @@ from segre.symmetry.reach import annihilator
 from segre.symmetry.space import (
     Bias,
     FloatWeights,
+    Freedom,
     Tensor,
     Weights,
     inverse_gain,
@@ -24,21 +25,8 @@ from segre.symmetry.space import (
 from segre.symmetry.wiring import Norm
 
 
-class Number:
-    """What acts by one number that can be any: its inverse, and what it needs."""
-
-    def inverse(self, element: Array) -> Array:
-        """The opposite."""
-        return -element
-
-    @property
-    def needed(self) -> tuple[Tensor, ...]:
-        """None."""
-        return ()
-
-
 @dataclass(frozen=True)
-class CarriedMean(Number):
+class CarriedMean(Freedom):
     """A mean that only the output depends on: moved from one bias to the last one."""
 
     source: Tensor
@@ -71,7 +59,7 @@ class CarriedMean(Number):
 
 
 @dataclass(frozen=True)
-class TiedMean(Number):
+class TiedMean(Freedom):
     """One constant in all entries of a tied table, which all logits then have."""
 
     table: Tensor = ("embed", "tokens")
@@ -98,7 +86,7 @@ class TiedMean(Number):
 
 
 @dataclass(frozen=True)
-class UnseenShift(Number):
+class UnseenShift(Freedom):
     """Tokens shift against another table along 1 / gain of the norm before a tied table.
 
     There a LayerNorm's output is constant, so that all logits of a token change alike; the bias of
@@ -148,7 +136,7 @@ class UnseenShift(Number):
 
 
 @dataclass(frozen=True)
-class CommonForm:
+class CommonForm(Freedom):
     """x + e 1 (m(x) - k) instead of x, for the form m that is k on all that a norm writes.
 
     Layers that share their weights read embeddings and what their last norm writes. The elements
@@ -215,7 +203,7 @@ class CommonForm:
 
 
 @dataclass(frozen=True)
-class ValueKernel:
+class ValueKernel(Freedom):
     """Value biases (or, after a LayerNorm, values) whose sum over all heads writes nothing."""
 
     part: str
@@ -254,10 +242,6 @@ class ValueKernel:
         if self.source.tensor in w.tensors:
             value = w.tensors[self.source.tensor] = w(*self.source.tensor).copy()
             self.source.add(w, value, self.unwritten(w, element))
-
-    def inverse(self, element: Array) -> Array:
-        """The opposite."""
-        return -element
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
