@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -66,8 +66,7 @@ class Tokens:
         return int(self.words.shape[-1])
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """Where a pass is: in a sub-layer, with its weights, for an edit and a batch."""
 
     layer: int  # from 1; 0 before the layers
