@@ -45,7 +45,7 @@ def plot_slice(
     from segre.errors import SegreError
     from segre.geometry.slices import discriminant, fiber_curve, segre_cone
     from segre.report.drawing import require_format
-    from segre.report.slices import draw
+    from segre.report.png import draw
     from segre.spec import Network
     from segre.weights import LayerPoint, Weights
 

@@ -163,13 +163,13 @@ def plot(
 ) -> None:
     """Plot exact against predicted dimensions, redundancy by two fields, and counterexamples."""
     from segre.report.drawing import require_format
-    from segre.report.sweep_plots import draw_sweep
+    from segre.report.png import draw
     from segre.sweep.picture import picture
 
     require_format(output)
     with out.waiting("drawing"):
         drawn = picture(store, x, y)
-        draw_sweep(drawn, output)
+        draw(drawn, output)
     cells = [vars(cell) for cell in drawn.cells]
     out.emit(files={"plot": output}, data={"x": drawn.x, "y": drawn.y, "cells": cells})
 

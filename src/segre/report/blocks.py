@@ -10,8 +10,9 @@ In sentences, what is between `backticks` is code.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any
 
 from segre import __version__
@@ -109,8 +110,34 @@ class Table:
         return tuple(self._numbers(n) for n in range(len(self.columns)))
 
     def _numbers(self, column: int) -> bool:
+        if self.formats and self.formats[column]:
+            return True
         known = [row[column] for row in self.rows if row[column] is not None]
         return bool(known) and all(map(is_number, known))
+
+
+Column = tuple[str, str | Callable[[Any], Cell]] | tuple[str, str | Callable[[Any], Cell], str]
+
+
+def table(key: str, title: str, things: Iterable[Any], *columns: Column, **more: Any) -> Table:
+    """A table with a row for each thing.
+
+    A column has a name, what it says of a thing (an attribute, the item of a mapping, or a function
+    of it), and a format.
+
+    >>> table("words", "Words", ["a", "bc"], ("word", str), ("letters", len, ".1f")).rows
+    (('a', 1), ('bc', 2))
+    """
+
+    def cell(thing: Any, say: str | Callable[[Any], Cell]) -> Cell:
+        if not isinstance(say, str):
+            return say(thing)
+        found: Cell = thing[say] if isinstance(thing, Mapping) else attrgetter(say)(thing)
+        return found
+
+    rows = tuple(tuple(cell(thing, say) for _, say, *_ in columns) for thing in things)
+    forms = tuple(form[0] if form else "" for _, _, *form in columns)
+    return Table(key, title, tuple(name for name, *_ in columns), rows, formats=forms, **more)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from segre.analysis.diff import Diff
 from segre.checkpoint.changes import PIECES, Spot
@@ -347,18 +346,17 @@ def _maps(found: Diff) -> Iterator[Figure]:
         every["As stored"] = grid_of(found, stored=True)
     most = max((x for _, _, rows in every.values() for row in rows for x in row if x), default=1)
     for place, (title, (parts, pieces, cells)) in enumerate(every.items()):
-        figure = heat_map(
-            "grid-stored" if place else "grid",
-            f"Relative distance by layer and piece: {title[:1].lower()}{title[1:]}",
-            "A map of relative distances with a row for each layer and a column for each piece.",
-            _farthest(parts, pieces, cells),
+        yield heat_map(
             ("part", [part_in_words(part) for part in parts]),
             ("piece", pieces),
             cells,
             what="distance",
+            look={"zmin": 0, "zmax": most, "texttemplate": "%{z:.2g}"},
+            key="grid-stored" if place else "grid",
+            title=f"Relative distance by layer and piece: {title[:1].lower()}{title[1:]}",
+            alt="A map of relative distances with a row for each layer, a column for each piece.",
+            takeaway=_farthest(parts, pieces, cells),
         )
-        scale = {"zmin": 0, "zmax": most, "texttemplate": "%{z:.2g}"}
-        yield replace(figure, traces=({**figure.traces[0], **scale},))
 
 
 def _farthest(parts: list[str], pieces: list[str], cells: list[list[float | None]]) -> str:
@@ -395,23 +393,24 @@ def _spectra(found: Diff) -> Iterator[Figure]:
     largest = found.largest
     if not largest:
         return
-    count = max(len(one.spectrum) for one in largest.values())
-    series = {}
-    for name, one in largest.items():
-        top = max(float(one.spectrum[0]), 1e-300)
-        values = [max(float(value) / top, _LOWEST) for value in one.spectrum]
-        series[f"{name}, layer {one.part}"] = [*values, *[None] * (count - len(values))]
+    series = {
+        f"{name}, layer {one.part}": [
+            max(float(value) / max(float(one.spectrum[0]), 1e-300), _LOWEST)
+            for value in one.spectrum
+        ]
+        for name, one in largest.items()
+    }
     yield lines(
-        "spectra",
-        "Singular values of the update, relative to the largest",
-        "Lines: the singular values of the largest update of each kind of matrix.",
-        _low_rank(found),
-        range(1, count + 1),
+        range(1, max(map(len, series.values())) + 1),
         series,
         y="singular value",
         log=True,
         first="direction",
         mode="lines",
+        key="spectra",
+        title="Singular values of the update, relative to the largest",
+        alt="Lines: the singular values of the largest update of each kind of matrix.",
+        takeaway=_low_rank(found),
         note="A steep drop shows an update of low rank. Values below one millionth are drawn at "
         "one millionth.",
     )

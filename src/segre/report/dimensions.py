@@ -143,14 +143,14 @@ def plot_of_findings(several: Findings) -> Iterator[Figure]:
     totals = [sum(each) for each in zip(*shares.values(), strict=True)]
     most = max(range(len(totals)), key=lambda n: totals[n])
     yield bars(
-        "redundant",
-        "Redundant parameters, by piece",
-        "A bar for each architecture: redundant parameters as a share of all, by piece.",
-        f"The share is largest for {several.names[most]}: {totals[most]:.3f} %.",
         [name[:60] for name in several.names],
         {group: values for group, values in shares.items() if any(values)} or {"none": totals},
         unit="redundant parameters, % of all",
         words=[f"{total:.3f} %" for total in totals],
+        key="redundant",
+        title="Redundant parameters, by piece",
+        alt="A bar for each architecture: redundant parameters as a share of all, by piece.",
+        takeaway=f"The share is largest for {several.names[most]}: {totals[most]:.3f} %.",
     )
 
 

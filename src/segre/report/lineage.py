@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from segre.checkpoint.content_hash import STEPS, ContentHash, Hashes
 from segre.checkpoint.lineage import Lineage, Relation
@@ -103,17 +102,17 @@ def plots_of_lineage(found: Lineage) -> Iterator[Figure]:
     cells = [[float(found.distances[i, j]) for j in order] for i in order]
     origins = f"{len(found.groups)} origin{'s' * (len(found.groups) != 1)}"
     distances = heat_map(
-        "distances",
-        "Distances",
-        "A map of the distances between all checkpoints.",
-        f"{len(names)} checkpoints, {origins}.",
         ("checkpoint", labels),
         ("checkpoint", labels),
         cells,
         what="distance",
+        look={"colorscale": "Blues_r", "zmin": 0, "zmax": 2**0.5, "texttemplate": "%{z:.2f}"},
+        key="distances",
+        title="Distances",
+        alt="A map of the distances between all checkpoints.",
+        takeaway=f"{len(names)} checkpoints, {origins}.",
         note=_DISTANCES,
     )
-    scale = {"colorscale": "Blues_r", "zmin": 0, "zmax": 2**0.5, "texttemplate": "%{z:.2f}"}
     lines = tuple(
         {"mode": "lines", "x": list(far), "y": list(high), "line": {"color": "@1"}}
         for high, far in zip(tree["icoord"], tree["dcoord"], strict=True)
@@ -127,7 +126,7 @@ def plots_of_lineage(found: Lineage) -> Iterator[Figure]:
     title = f"{len(names)} checkpoints, {origins}: tree"
     alt = "A tree of the checkpoints, by average linkage."
     yield Figure("tree", title, alt, "", lines, layout, distances.numbers, distances.height)
-    yield replace(distances, traces=({**distances.traces[0], **scale},))
+    yield distances
 
 
 @tabled.register(Lineage)

@@ -56,18 +56,16 @@ def of_barriers(found: Barriers) -> Iterator[Block]:
     yield Table("losses", "", names, rows, formats=("", *[".3f"] * (len(names) - 1)))
     yield Say(f"measured: {found.how}", wrap=False)
     figure = lines(
-        "losses-by-share",
-        "Loss along the straight line, measured",
-        "A line for each checkpoint: the loss of mixed weights, by the share of the other one.",
-        "",
         shares,
         {
             f"{shown(line.name)}: barrier {line.barrier:.2f}": list(map(float, line.losses))
             for line in found.lines
         },
         y="next-token loss (nats)",
-        log=False,
         first=f"from {shown(found.name)} (0) to the other checkpoint (1)",
+        key="losses-by-share",
+        title="Loss along the straight line, measured",
+        alt="A line for each checkpoint: the loss of mixed weights, by the share of the other one.",
         note=f"On {found.on}.",
     )
     yield replace(figure, layout={**figure.layout, "showlegend": True})

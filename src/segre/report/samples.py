@@ -69,10 +69,6 @@ def plot_of_samples(found: SampleCount) -> Iterator[Figure]:
     rank = f"rank: {found.value} inputs ({found.status})"
     naive = f"output numbers: {found.naive} inputs"
     yield lines(
-        "ranks",
-        f"{str(found.spec)[:80]}",
-        "The rank of the Jacobian against the number of generic inputs.",
-        "",
         inputs,
         {
             rank: [0, *found.ranks, target],
@@ -80,8 +76,10 @@ def plot_of_samples(found: SampleCount) -> Iterator[Figure]:
             known: [target] * len(inputs),
         },
         y="rank of the Jacobian",
-        log=False,
         first="generic inputs",
         dashed=(naive,),
         dotted=(known,),
+        key="ranks",
+        title=str(found.spec)[:80],
+        alt="The rank of the Jacobian against the number of generic inputs.",
     )

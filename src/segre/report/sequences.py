@@ -72,10 +72,6 @@ def plot_of_costs(found: Costs) -> Iterator[Figure]:
         series.setdefault(f"{name}, if dense", []).append(line.dense)
     known = {name: values for name, values in series.items() if len(values) == len(tokens)}
     yield lines(
-        "operations",
-        "Operations of mixing",
-        "Operations against the number of tokens, on logarithmic scales.",
-        "",
         tokens,
         known,
         y="operations",
@@ -83,4 +79,7 @@ def plot_of_costs(found: Costs) -> Iterator[Figure]:
         first="tokens",
         log_x=True,
         dotted=[name for name in known if name.endswith("if dense")],
+        key="operations",
+        title="Operations of mixing",
+        alt="Operations against the number of tokens, on logarithmic scales.",
     )

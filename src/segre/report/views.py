@@ -42,12 +42,14 @@ HOMES = {
     "segre.checkpoint.barrier": "merging",
     "segre.sequence.cost": "sequences",
     "segre.optimum.certificate": "optimum",
-    "segre.collapse.commands": "collapse",
+    "segre.collapse.commands": "collapse depth paths",
     "segre.sweep.status": "sweeps",
     "segre.sweep.run": "sweeps",
     "segre.sweep.verify": "sweeps",
     "segre.sweep.fit": "sweeps",
     "segre.sweep.builtin": "sweeps",
+    "segre.sweep.picture": "sweeps",
+    "segre.geometry.slices": "slices",
     "segre.reproduce.theorems": "theorems",
     "segre.reproduce.experiment": "outcomes",
     "segre.reproduce.scoreboard": "scoreboard",
@@ -56,15 +58,11 @@ HOMES = {
     "segre.analysis.comparison": "comparison",
     "segre.analysis.side_by_side": "side_by_side",
     "segre.analysis.diff": "diff",
-    "segre.inspect.diagnose": "inspection",
-    "segre.inspect.trace": "inspection",
+    "segre.inspect.diagnose": "diagnosis",
+    "segre.inspect.trace": "trace",
     "segre.discovery": "catalog",
     "segre.doctor": "doctor",
 }
-PAGES = {
-    "inspection": "inspection_page",
-    "collapse": "collapse_plots",
-}  # homes whose plots are in a file of their own
 
 
 @singledispatch
@@ -113,15 +111,20 @@ def table_of(answer: object) -> Table:
     return tabled(answer)
 
 
+def draft_of(answer: object) -> Page:
+    """An answer as a page, without its data."""
+    _import_home(answer)
+    return paged(answer)
+
+
 def page_of(answer: Any, made: str = "", command: str = "") -> Page:
     """An answer as a page; `made` says when, and `command` how."""
-    _import_home(answer, page=True)
-    return paged(answer).signed(answer.document(), made, command)
+    return draft_of(answer).signed(answer.document(), made, command)
 
 
 def figures_of(answer: object) -> list[Figure]:
     """The plots of an answer for a file."""
-    _import_home(answer, page=True)
+    _import_home(answer)
     return list(drawn(answer))
 
 
@@ -132,7 +135,6 @@ def tiles_of(blocks: Iterable[Block]) -> Iterator[Tile]:
             yield from (row for row in block.rows if isinstance(row, Tile))
 
 
-def _import_home(answer: object, *, page: bool = False) -> None:
-    home = HOMES.get(type(answer).__module__)
-    if home is not None:
-        import_module(f"segre.report.{PAGES.get(home, home) if page else home}")
+def _import_home(answer: object) -> None:
+    for home in HOMES.get(type(answer).__module__, "").split():
+        import_module(f"segre.report.{home}")
