@@ -116,28 +116,39 @@ class Table:
         return bool(known) and all(map(is_number, known))
 
 
-Column = tuple[str, str | Callable[[Any], Cell]] | tuple[str, str | Callable[[Any], Cell], str]
+Value = str | Callable[[Any], Cell]
+Column = str | tuple[str, Value] | tuple[str, Value, str]
 
 
 def table(key: str, title: str, things: Iterable[Any], *columns: Column, **more: Any) -> Table:
     """A table with a row for each thing.
 
     A column has a name, what it says of a thing (an attribute, the item of a mapping, or a function
-    of it), and a format.
+    of it), and a format. As a text it is the name and, after a colon, the attribute.
 
-    >>> table("words", "Words", ["a", "bc"], ("word", str), ("letters", len, ".1f")).rows
+    >>> table("words", "", ["a", "bc"], ("word", str), ("letters", len, ".1f")).rows
     (('a', 1), ('bc', 2))
+    >>> table("sums", "", [3 + 4j], "real", "other: imag").rows
+    ((3.0, 4.0),)
     """
+    every = [_column(column) for column in columns]
+    rows = tuple(tuple(_said(thing, value) for _, value, _ in every) for thing in things)
+    names, _, forms = zip(*every, strict=True)
+    return Table(key, title, names, rows, formats=forms, **more)
 
-    def cell(thing: Any, say: str | Callable[[Any], Cell]) -> Cell:
-        if not isinstance(say, str):
-            return say(thing)
-        found: Cell = thing[say] if isinstance(thing, Mapping) else attrgetter(say)(thing)
-        return found
 
-    rows = tuple(tuple(cell(thing, say) for _, say, *_ in columns) for thing in things)
-    forms = tuple(form[0] if form else "" for _, _, *form in columns)
-    return Table(key, title, tuple(name for name, *_ in columns), rows, formats=forms, **more)
+def _column(column: Column) -> tuple[str, Value, str]:
+    if isinstance(column, str):
+        name, _, attribute = column.partition(": ")
+        return name, attribute or name, ""
+    return (*column, "") if len(column) == 2 else column
+
+
+def _said(thing: Any, value: Value) -> Cell:
+    if not isinstance(value, str):
+        return value(thing)
+    found: Cell = thing[value] if isinstance(thing, Mapping) else attrgetter(value)(thing)
+    return found
 
 
 @dataclass(frozen=True)

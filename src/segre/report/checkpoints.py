@@ -164,22 +164,20 @@ def _layers(numbers: list[int]) -> str:
 @tabled.register
 def table_of_info(info: Info) -> Table:
     """Every head of every layer."""
-    measures = ("rank", "condition", "norm", "stable rank")
-    names = ("layer", "head", *(f"{kind} {one}" for kind in ("OV", "QK") for one in measures))
-    rows = tuple(
-        (
-            layer.number,
-            head + 1,
-            *(
-                value
-                for one in (layer.ov[head], layer.qk[head])
-                for value in (one.rank, one.condition, one.norm, one.stable_rank)
-            ),
-        )
+    heads = [
+        {"layer": layer.number, "head": number, "OV": ov, "QK": qk}
         for layer in info.layers
-        for head in range(len(layer.ov))
-    )
-    return Table("heads", "Heads", names, rows)
+        for number, (ov, qk) in enumerate(zip(layer.ov, layer.qk, strict=True), 1)
+    ]
+    measures = [
+        (
+            f"{kind} {name}",
+            lambda head, kind=kind, name=name: getattr(head[kind], name.replace(" ", "_")),
+        )
+        for kind in ("OV", "QK")
+        for name in ("rank", "condition", "norm", "stable rank")
+    ]
+    return table("heads", "Heads", heads, "layer", "head", *measures)
 
 
 @drawn.register
@@ -208,12 +206,12 @@ def section_blocks(info: Info, takeaway: str) -> Iterator[Block]:
         "layers",
         "All layers",
         info.layers,
-        ("layer", "number"),
+        "layer: number",
         ("least OV rank", lambda layer: min(head.rank for head in layer.ov)),
         ("worst OV condition", lambda layer: _worst(layer.ov)),
         ("least QK rank", lambda layer: min(head.rank for head in layer.qk)),
         ("worst QK condition", lambda layer: _worst(layer.qk)),
-        ("value gauge", "gauge.vo"),
+        "value gauge: gauge.vo",
         ("score gauge", _qk),
         ("dead units", lambda layer: layer.units and len(layer.units.dead)),
         ("double units", lambda layer: layer.units and len(layer.units.duplicates)),

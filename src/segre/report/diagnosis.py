@@ -84,7 +84,7 @@ def _measures(found: Diagnosis) -> Table:
         "measures",
         "",
         found.measured,
-        ("measure", "title"),
+        "measure: title",
         *((name, column(of), ">") for name, of in (("smallest", np.min), ("median", np.median))),
         ("largest", column(np.max), ">"),
         ("at", lambda one: f"{_place(one, found.values[one.key]):>8}", ">"),
@@ -122,8 +122,8 @@ def table_of_diagnosis(found: Diagnosis) -> Table:
         "findings",
         "What stands out",
         found.findings,
-        *(("measure", "measure"), ("finding", "what"), ("size", "size"), ("median", "typical")),
-        *(("random", "control"), ("depth", "depth"), ("layer", "layer")),
+        *("measure", "finding: what", "size", "median: typical"),
+        *("random: control", "depth", "layer"),
         numeric=(False, False, True, True, True, True, True),
     )
 

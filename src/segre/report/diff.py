@@ -10,6 +10,7 @@ from segre.checkpoint.updates import Update
 from segre.files import shown
 from segre.report.blocks import (
     Block,
+    Column,
     Facts,
     Figure,
     Page,
@@ -20,6 +21,7 @@ from segre.report.blocks import (
     Tile,
     Title,
     elsewhere,
+    table,
     terminal,
 )
 from segre.report.charts import heat_map, lines
@@ -239,47 +241,38 @@ def tiles_of(found: Diff) -> tuple[Tile, ...]:
 
 def pieces_of(found: Diff) -> Table:
     """Distances by piece."""
-    pieces = [(piece, found.by_piece[piece]) for piece in PIECES if piece in found.by_piece]
+    known = found.by_piece
+    columns: list[Column] = [("piece", str), ("distance", lambda piece: known[piece].relative)]
+    if found.changes.moved:
+        columns.append(("as stored", lambda piece: known[piece].relative_raw))
     note = f"Relative to the first model. Distance: {basis_in_words(found)}."
-    if not found.changes.moved:
-        rows = tuple((name, one.relative) for name, one in pieces)
-        return Table("pieces", "By piece", ("piece", "distance"), rows, (False, True), note)
-    both = tuple((name, one.relative, one.relative_raw) for name, one in pieces)
-    columns = ("piece", "distance", "as stored")
-    return Table("pieces", "By piece", columns, both, (False, True, True), note)
+    pieces = [piece for piece in PIECES if piece in known]
+    return table("pieces", "By piece", pieces, *columns, note=note)
 
 
 def most_of(found: Diff) -> tuple[Block, ...]:
     """Heads, units and tokens that changed most."""
     blocks: list[Block] = []
     for title, spots in spots_of(found):
-        tokens = spots[0].part == "embed"
-        columns = ("token", "id", "distance") if tokens else ("layer", "number", "distance", "")
-        rows = tuple(
-            (spot.text, spot.number, spot.distance)
-            if tokens
-            else (spot.part, spot.number, spot.distance, spot.text)
-            for spot in spots
-        )
-        numeric = (not tokens, True, True) if tokens else (True, True, True, False)
-        key = title.split()[0]
-        blocks.append(Table(key, f"{title[:1].upper()}{title[1:]}", columns, rows, numeric))
+        columns: tuple[Column, ...] = (("layer", "part", ">"), "number", "distance", ": text")
+        if spots[0].part == "embed":
+            columns = ("token: text", "id: number", "distance")
+        blocks.append(table(title.split()[0], title[:1].upper() + title[1:], spots, *columns))
     return tuple(blocks)
 
 
 def updates_of(found: Diff) -> Table:
     """All updates of matrices."""
-    rows = tuple(
-        (one.part, one.name, one.distance, rank_in_words(one), one.directions, one.stable_rank)
-        for one in found.updates
+    return table(
+        "updates",
+        "Rank of the updates",
+        found.updates,
+        *(("layer", "part", ">"), "matrix: name", "distance", ("rank", rank_in_words)),
+        *("99 % in: directions", "stable rank: stable_rank"),
+        note="Rank: number of singular values above rounding. 99 % in: directions that carry 99 % "
+        "of the squared change.",
+        folded=True,
     )
-    columns = ("layer", "matrix", "distance", "rank", "99 % in", "stable rank")
-    note = (
-        "Rank: number of singular values above rounding. 99 % in: directions that carry 99 % of "
-        "the squared change."
-    )
-    numeric = (True, False, True, False, True, True)
-    return Table("updates", "Rank of the updates", columns, rows, numeric, note, folded=True)
 
 
 @paged.register

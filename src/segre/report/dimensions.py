@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from segre.finding import GROUPS, OWN, Finding, Findings, Status, Symmetry
-from segre.report.blocks import Block, Cell, Fact, Facts, Figure, Table, Tile, Title
+from segre.report.blocks import Block, Cell, Fact, Facts, Figure, Table, Tile, Title, table
 from segre.report.views import drawn, tabled, view
 
 _LONG = 100_000  # from here on thousands are marked
@@ -103,14 +103,9 @@ def _when(symmetry: Symmetry) -> str:
 @tabled.register
 def symmetries_of(found: Finding) -> Table:
     """All symmetries."""
-    names: tuple[str, ...] = ("symmetry", "where", "dimensions")
-    rows: list[tuple[Cell, ...]] = [(x.name, x.where, x.dimension) for x in found.symmetries]
-    if found.redundancy is not None:
-        names = (*names, "piece", "holds")
-        rows = [
-            (*row, one.group, one.holds) for row, one in zip(rows, found.symmetries, strict=True)
-        ]
-    return Table("symmetries", "Symmetries", names, tuple(rows))
+    more = ("piece: group", "holds") if found.redundancy is not None else ()
+    columns = ("symmetry: name", "where", "dimensions: dimension", *more)
+    return table("symmetries", "Symmetries", found.symmetries, *columns)
 
 
 @view.register

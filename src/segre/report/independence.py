@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from segre.report.blocks import Block, Cell, Fact, Facts, Say, Table, Tile, Title
+from segre.report.blocks import Block, Cell, Fact, Facts, Say, Table, Tile, Title, table
 from segre.report.views import tabled, view
 from segre.variety.ci import Decomposition, Membership, said
 
@@ -46,5 +46,5 @@ def _matrix(found: Decomposition, own: Membership) -> Iterator[Fact]:
 @tabled.register
 def table_of_components(found: Decomposition) -> Table:
     """A line for each kind of component."""
-    rows = tuple((one.count, one.dimension, said(found.grid, one.example)) for one in found.kinds)
-    return Table("components", "Components", ("count", "dimension", "points"), rows)
+    points = ("points", lambda one: said(found.grid, one.example))
+    return table("components", "Components", found.kinds, "count", "dimension", points)

@@ -53,10 +53,8 @@ def _shortened(found: SampleCount) -> Iterator[tuple[str, str, str]]:
 @tabled.register
 def table_of_samples(found: SampleCount) -> Table:
     """A row for each number of inputs: the rank, the gain in rank, and the output numbers."""
-    rows = [
-        (n, rank, gain, n * found.outputs)
-        for n, (rank, gain) in enumerate(zip(found.ranks, found.gains, strict=True), 1)
-    ]
+    counts = range(1, len(found.ranks) + 1)
+    rows = zip(counts, found.ranks, found.gains, (n * found.outputs for n in counts), strict=True)
     return Table("ranks", "Ranks", ("inputs", "rank", "new", "outputs"), tuple(rows))
 
 

@@ -100,9 +100,10 @@ def _counts(counts: dict[str, int]) -> str:
 def _rows(key: str, rows: Sequence[Stored], total: int) -> Iterator[Block]:
     if not rows:
         return
-    names = ("  spec", "parameters", "lower", "upper", "closed form")
-    cells = tuple((f"  {x.spec}", x.parameters, x.lower, x.upper, x.closed_form) for x in rows)
-    yield Table(key, "", names, cells, (False, True, True, True, True), empty="-")
+    spec = ("  spec", lambda row: f"  {row.spec}")
+    numbers = [(name, name, "d") for name in ("parameters", "lower", "upper")]
+    closed = ("closed form", "closed_form", "d")
+    yield table(key, "", rows, spec, *numbers, closed, empty="-")
     if total > len(rows):
         yield Say(f"  and {total - len(rows):,} more: segre sweep export", wrap=False)
 
@@ -182,15 +183,15 @@ def _agree(met: int, ranked: int, allowed: int) -> str:
 @tabled.register
 def table_of_fit(found: Fit) -> Table:
     """A row for each formula."""
-    names = ("dimension", "where", "rows", "rows proved", "fresh", "new proved")
-    rows = tuple(
-        (
-            *(str(piece.law), piece.place, piece.rows, piece.proved),
-            *(len(piece.fresh), len(piece.tested.proved)),
-        )
-        for piece in found.pieces
+    return table(
+        "formulas",
+        "Formulas",
+        found.pieces,
+        ("dimension", lambda piece: str(piece.law)),
+        *("where: place", "rows", "rows proved: proved"),
+        ("fresh", lambda piece: len(piece.fresh)),
+        ("new proved", lambda piece: len(piece.tested.proved)),
     )
-    return Table("formulas", "Formulas", names, rows)
 
 
 @paged.register
@@ -231,7 +232,6 @@ def _marks(sweep: Picture) -> Figure:
     groups: dict[tuple[str, bool], list[Mark]] = {}
     for mark in sorted(sweep.marks, key=lambda mark: mark.verdict == "fails"):
         groups.setdefault((mark.verdict, mark.known), []).append(mark)
-    columns = ("spec", "predicted", "lower", "upper", "verdict")
     return figure(
         [*(_group(*kind, marks) for kind, marks in groups.items()), equal],
         {
@@ -239,7 +239,7 @@ def _marks(sweep: Picture) -> Figure:
             "yaxis": axis("dimension (open marks: from lower to upper bound)"),
             "showlegend": bool(sweep.marks),
         },
-        table("", "", sweep.marks, *((name, name) for name in columns)),
+        table("", "", sweep.marks, "spec", "predicted", "lower", "upper", "verdict"),
         key="dimensions",
         title="Dimension against prediction",
         alt="A point for each architecture: its dimension, and what was predicted.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from segre.report.blocks import Block, Say, Table, Title
+from segre.report.blocks import Block, Say, Title, table
 from segre.report.views import view
 from segre.reproduce.theorems import Comparison
 
@@ -13,16 +13,12 @@ from segre.reproduce.theorems import Comparison
 def of_comparison(found: Comparison) -> Iterator[Block]:
     """A line for each theorem, where its hypotheses hold and where they do not."""
     yield Title("The theorems against exact ranks", terminal=False)
-    names = ("theorem", "architectures", "equal", "undecided", "different")
+    counts = [(name, name, ",") for name in ("architectures", "equal", "undecided", "different")]
     for within, title in ((True, "Hypotheses hold"), (False, "A hypothesis fails")):
-        rows = tuple(
-            (row.theorem, row.architectures, row.equal, row.undecided, row.different)
-            for row in found.rows
-            if row.within == within
-        )
+        rows = [row for row in found.rows if row.within == within]
         if rows:
             yield Say(f"{title}: the theorem's dimension compared with the exact rank.")
-            yield Table(title, "", names, rows, formats=("", ",", ",", ",", ","))
+            yield table(title, "", rows, "theorem", *counts)
     said = "Undecided: the theorem's dimension lies between two proved bounds that do not meet."
     yield Say(said)
     yield Say(f"Mismatches where the hypotheses hold: {found.mismatches}.")

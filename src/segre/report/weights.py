@@ -11,7 +11,17 @@ from segre.checkpoint.demo import Demo
 from segre.checkpoint.evidence import Block as Compared
 from segre.checkpoint.evidence import agreed
 from segre.checkpoint.shrunk import Shrinking
-from segre.report.blocks import Block, Cell, Facts, Say, Table, Tile, Title, elsewhere, terminal
+from segre.report.blocks import (
+    Block,
+    Facts,
+    Say,
+    Table,
+    Tile,
+    Title,
+    elsewhere,
+    table,
+    terminal,
+)
 from segre.report.views import tabled, view
 
 _COLOURS = {"different": "bold red", "undecided": "bold yellow"}
@@ -30,8 +40,8 @@ def of_written(written: Written) -> Iterator[Block]:
     if written.difference is None:  # no report was asked for
         return
     moved = sorted(written.changes, key=lambda change: -change.change)
-    rows = tuple((change.title, change.change) for change in moved[:_SHOWN])
-    yield Table("changes", "", ("tensor", "changed by"), rows, formats=("", ".3g"))
+    shown = ("changed by", "change", ".3g")
+    yield table("changes", "", moved[:_SHOWN], "tensor: title", shown)
     changed = sum(change.change != 0 for change in moved)
     yield Say(f"{changed} of {len(moved)} tensors changed; changes are relative norms")
     yield from _outputs(written)
@@ -44,19 +54,23 @@ def _alignment(written: Written) -> Iterator[Block]:
     if after > before:
         what = "aligned, although the distance of its weights has increased"
     yield Title(f"{written.directory}: the same function, {what}", style="")
-    names = ("block", "distance", "after", "cosine", "after")
-    formats = ("", ".3g", ".3g", ".4f", ".4f")
-    yield Table("changes", "", names, _aligned(written), formats=formats)
+    yield _aligned(written, "", "after")
     yield Say("distances are relative to the norm of the block in the first checkpoint")
     if written.by.startswith("activations"):
         yield Say(f"aligned by {written.by}")
     yield from _outputs(written)
 
 
-def _aligned(written: Written) -> tuple[tuple[Cell, ...], ...]:
-    return tuple(
-        (one.name, *map(float, one.distances()), *map(float, one.cosines()))
-        for one in written.blocks
+def _aligned(written: Written, title: str, cosine: str) -> Table:
+    return table(
+        "changes",
+        title,
+        written.blocks,
+        "block: name",
+        ("distance", lambda one: float(one.distances()[0]), ".3g"),
+        ("after", lambda one: float(one.distances()[1]), ".3g"),
+        ("cosine", lambda one: float(one.cosines()[0]), ".4f"),
+        (cosine, lambda one: float(one.cosines()[1]), ".4f"),
     )
 
 
@@ -73,10 +87,8 @@ def _outputs(written: Written) -> Iterator[Block]:
 def table_of_written(written: Written) -> Table:
     """What changed: by tensor, or for an alignment by block."""
     if written.blocks:
-        names = ("block", "distance", "after", "cosine", "cosine after")
-        return Table("changes", "What changed", names, _aligned(written))
-    rows = tuple((one.part, one.name, one.change) for one in written.changes)
-    return Table("changes", "What changed", ("part", "tensor", "change"), rows)
+        return _aligned(written, "What changed", "cosine after")
+    return table("changes", "What changed", written.changes, "part", "tensor: name", "change")
 
 
 _MODELS = {
@@ -144,17 +156,18 @@ def of_comparison(found: Comparison) -> Iterator[Block]:
 
 def _blocks(blocks: Iterable[Compared]) -> Table:
     """Differences compared with the effect of rounding, and the member that differs most."""
-    names = ("block", "difference", "rounding", "ratio", "limit", "largest in it")
-    formats = ("", ".2g", ".1g", ".2g", ".2g", "")
-    rows = tuple(
-        (
-            *(f"{one.place}, {one.kind}", one.difference, one.sensitivity, one.ratio, one.limit),
-            _largest(one) if len(one.sizes) > 1 else "",
-        )
-        for one in blocks
+    return table(
+        "blocks",
+        "",
+        blocks,
+        ("block", lambda one: f"{one.place}, {one.kind}"),
+        ("difference", "difference", ".2g"),
+        ("rounding", "sensitivity", ".1g"),
+        ("ratio", "ratio", ".2g"),
+        ("limit", "limit", ".2g"),
+        ("largest in it", lambda one: _largest(one) if len(one.sizes) > 1 else "", ">"),
+        wraps=("block", "difference", "rounding", "ratio", "limit", "largest in it"),
     )
-    numeric = (False, *[True] * 5)
-    return Table("blocks", "", names, rows, numeric, formats=formats, wraps=names)
 
 
 def _largest(block: Compared) -> str:
@@ -181,16 +194,9 @@ def of_check(check: Check) -> Iterator[Block]:
 @tabled.register(Check)
 def table_of_blocks(found: Comparison | Check) -> Table:
     """Every block, in the order of the model."""
-    numbers = ("difference", "rounding", "ratio", "limit")
-    names = ("part", "kind", *numbers, "most in", "excess", "agrees")
-    rows = tuple(
-        (
-            *(one.part, one.kind, one.difference, one.sensitivity, one.ratio, one.limit),
-            *(one.name, one.excess, bool(one.agrees)),
-        )
-        for one in found.blocks
-    )
-    return Table("blocks", "Blocks", names, rows)
+    numbers = ("difference", "rounding: sensitivity", "ratio", "limit")
+    last = ("most in: name", "excess", ("agrees", lambda one: bool(one.agrees)))
+    return table("blocks", "Blocks", found.blocks, "part", "kind", *numbers, *last)
 
 
 @view.register

@@ -96,9 +96,7 @@ def symmetry_tables(data: Mapping[str, Any]) -> Iterator[Table]:
             "discrete-symmetries",
             "Discrete symmetries, in addition to these",
             data["discrete"],
-            ("group", "group"),
-            ("of", "what"),
-            ("places", "places"),
+            *("group", "of: what", "places"),
             folded=True,
         )
 
@@ -156,9 +154,7 @@ def _symmetry_table(symmetries: list[dict[str, Any]]) -> Table:
         "All continuous symmetries",
         symmetries,
         ("piece", lambda one: IN_WORDS.get(one.get("group", ""), "")),
-        ("symmetry", "name"),
-        ("where", "where"),
-        ("dimensions", "dimension"),
+        *("symmetry: name", "where", "dimensions: dimension"),
         ("holds", lambda one: _HOLDS[one.get("holds", "exact")]),
         folded=True,
     )
@@ -169,10 +165,9 @@ def _law_table(laws: list[dict[str, Any]]) -> Table:
         "conserved",
         "What gradient flow conserves by each symmetry",
         laws,
-        ("symmetry", "name"),
-        ("where", "where"),
+        *("symmetry: name", "where"),
         ("conserved", lambda one: one["formula"] or ""),
-        ("scalars", "count"),
+        "scalars: count",
         folded=True,
     )
 
@@ -210,10 +205,7 @@ def of_certificates(part: Part) -> Iterator[Block]:
             "small-certificates",
             "Small networks of the same design",
             instances,
-            ("network", "name"),
-            ("parameters", "parameters"),
-            ("lower bound", "lower"),
-            ("upper bound", "upper"),
+            *("network: name", "parameters", "lower bound: lower", "upper bound: upper"),
             ("status", lambda one: labelled(one["status"], one["proved_by"])),
             ("referee", lambda one: "valid" if one["valid"] else "invalid"),
         )

@@ -26,6 +26,7 @@ from segre.report.blocks import (
     Title,
     elsewhere,
     flat,
+    table,
     terminal,
 )
 from segre.report.checkpoints import section_blocks
@@ -112,12 +113,9 @@ def _without_plots(section: Section) -> Section:
 @tabled.register
 def table_of_analysis(found: Analysis) -> Table:
     """A row for every question."""
-    names = ("part", "question", "status", "answer", "how", "reason", "seconds")
-    rows = tuple(
-        (one.key, one.title, one.label, one.lead, one.how, one.reason, one.seconds)
-        for one in found.parts
-    )
-    return Table("parts", found.target.name, names, rows)
+    columns = ("part: key", "question: title", "status: label", "answer: lead")
+    rest = ("how", "reason", "seconds")
+    return table("parts", found.target.name, found.parts, *columns, *rest)
 
 
 @paged.register
