@@ -7,7 +7,8 @@ from dataclasses import replace
 from math import isfinite, isnan, log10
 from typing import Any
 
-from segre.analysis.depth import last_median
+import numpy as np
+
 from segre.analysis.part import Part
 from segre.collapse.commands import Depth
 from segre.collapse.curves import Curve, Curves
@@ -266,7 +267,8 @@ def verdict(data: Mapping[str, Any]) -> tuple[str, str]:
     """Whether tokens stay different, in a word or two, and what was measured."""
     full: Mapping[str, Any] = {"sink": None}
     if data["kind"] == "stack":
-        weights, last = "random", last_median(data["log10"]["relative"])
+        logs = np.array(data["log10"]["relative"], float)
+        weights, last = "random", float(medians(logs)[-1])
         shown = from_logarithm(last)
     else:
         full = next(curve for curve in data["curves"] if curve["variant"] == "full")

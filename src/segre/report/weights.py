@@ -1,16 +1,20 @@
-"""Checkpoints written, compared, aligned or shrunk."""
+"""Checkpoints written, compared, aligned, merged or shrunk, and losses between checkpoints."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
+from segre.checkpoint.barrier import Barriers
 from segre.checkpoint.commands import Written
 from segre.checkpoint.comparison import Check, Comparison
 from segre.checkpoint.demo import Demo
 from segre.checkpoint.evidence import Block as Compared
 from segre.checkpoint.evidence import agreed
+from segre.checkpoint.merge import Merged
 from segre.checkpoint.shrunk import Shrinking
+from segre.files import shown
 from segre.report.blocks import (
     Block,
     Facts,
@@ -22,10 +26,13 @@ from segre.report.blocks import (
     table,
     terminal,
 )
+from segre.report.charts import lines
+from segre.report.diff import FAR_APART
 from segre.report.views import tabled, view
 
 _COLOURS = {"different": "bold red", "undecided": "bold yellow"}
 _SHOWN = 12
+_PLACES = 5  # columns of losses
 
 
 @view.register
@@ -40,8 +47,8 @@ def of_written(written: Written) -> Iterator[Block]:
     if written.difference is None:  # no report was asked for
         return
     moved = sorted(written.changes, key=lambda change: -change.change)
-    shown = ("changed by", "change", ".3g")
-    yield table("changes", "", moved[:_SHOWN], "tensor: title", shown)
+    by = ("changed by", "change", ".3g")
+    yield table("changes", "", moved[:_SHOWN], "tensor: title", by)
     changed = sum(change.change != 0 for change in moved)
     yield Say(f"{changed} of {len(moved)} tensors changed; changes are relative norms")
     yield from _outputs(written)
@@ -216,3 +223,59 @@ def of_shrinking(done: Shrinking) -> Iterator[Block]:
         yield Say(f"kept: {reason}")
     if len(done.kept) > _SHOWN:
         yield Say(f"kept: {len(done.kept) - _SHOWN} more like these")
+
+
+@view.register
+def of_merged(merged: Merged) -> Iterator[Block]:
+    """Where the checkpoint is, how it was merged, and how close its sources were."""
+    yield Title(f"{merged.directory}: {merged.formula}", style="")
+    for one in merged.aligned:
+        before, after = one.whole.distances()
+        near = f"relative distance {before:.3g}"
+        if one.moved:
+            near = f"relative distance {before:.3g} before alignment, {after:.3g} after"
+        yield Say(f"{shown(one.name)} to {shown(one.to)}: {near}", wrap=False)
+        if min(before, after) > FAR_APART and not merged.by.startswith("none"):
+            yield Say(
+                f"{shown(one.name)} is far from {shown(one.to)}, and may be unrelated: measure the "
+                "result with segre weights barrier before you use it"
+            )
+    if all(one.moved for one in merged.aligned):
+        yield Say(f"aligned by {merged.by}", wrap=False)
+    elif merged.by.startswith("none"):
+        yield Say("merged without alignment")
+    else:
+        still = ", ".join(shown(one.name) for one in merged.aligned if not one.moved)
+        yield Say(f"not moved: {still}; alignment would increase the distance", wrap=False)
+
+
+@view.register
+def of_barriers(found: Barriers) -> Iterator[Block]:
+    """Losses along every line, and the barriers."""
+    yield Title("Loss along the straight line", terminal=False)
+    shares = found.lines[0].shares
+    last, parts = len(shares) - 1, _PLACES - 1
+    places = sorted({(2 * last * i + parts) // (2 * parts) for i in range(parts + 1)})
+    yield table(
+        "losses",
+        "",
+        found.lines,
+        (f"from {shown(found.name)} to", lambda line: shown(line.name)),
+        *((f"{shares[n]:.2g}", lambda line, n=n: float(line.losses[n]), ".3f") for n in places),
+        ("barrier", lambda line: float(line.barrier), ".3f"),
+    )
+    yield Say(f"measured: {found.how}", wrap=False)
+    figure = lines(
+        shares,
+        {
+            f"{shown(line.name)}: barrier {line.barrier:.2f}": list(map(float, line.losses))
+            for line in found.lines
+        },
+        y="next-token loss (nats)",
+        first=f"from {shown(found.name)} (0) to the other checkpoint (1)",
+        key="losses-by-share",
+        title="Loss along the straight line, measured",
+        alt="A line for each checkpoint: the loss of mixed weights, by the share of the other one.",
+        note=f"On {found.on}.",
+    )
+    yield replace(figure, layout={**figure.layout, "showlegend": True})
