@@ -299,6 +299,11 @@ def elsewhere(*blocks: Block) -> Only:
     return Only(False, blocks)
 
 
+def tiles(*shown: Tile) -> Only:
+    """Facts that cards and pages show first, and a terminal says in a sentence."""
+    return elsewhere(Facts(shown))
+
+
 def off_terminal(blocks: Iterable[Block]) -> Iterator[Block]:
     """Blocks as cards and pages show them: without those for a terminal."""
     for block in blocks:

@@ -12,7 +12,7 @@ from segre.collapse.mechanisms import MechanismStudy
 from segre.collapse.sinks import DOMINANT
 from segre.collapse.study import Study
 from segre.fields.interface import Array
-from segre.report.blocks import Block, Facts, Say, Table, Tile, Title, elsewhere
+from segre.report.blocks import Block, Say, Table, Tile, Title, tiles
 from segre.report.views import view
 from segre.values import counted, from_logarithm
 
@@ -26,7 +26,7 @@ def of_depth(depth: Depth) -> Iterator[Block]:
     last = "not measured" if depth.value is None else power(depth.value)
     name = str(found.model["model"]) if isinstance(found, Curves) else found.spec
     yield Title(name, terminal=False)
-    yield elsewhere(Facts((Tile("residual after the last layer", last, depth.status, depth.how),)))
+    yield tiles(Tile("residual after the last layer", last, depth.status, depth.how))
     if isinstance(found, Study):
         yield from _study(found)
     elif isinstance(found, MechanismStudy):

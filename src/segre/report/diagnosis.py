@@ -11,7 +11,19 @@ import numpy as np
 from segre.fields.interface import Array
 from segre.inspect.diagnose import Diagnosis
 from segre.inspect.measure import Finding, Measure
-from segre.report.blocks import Block, Figure, Items, Page, Row, Say, Section, Table, Tile, Title
+from segre.report.blocks import (
+    Block,
+    Figure,
+    Items,
+    Page,
+    Row,
+    Say,
+    Section,
+    Table,
+    Tile,
+    Title,
+    tiles,
+)
 from segre.report.blocks import table as table_of
 from segre.report.charts import by_head, lines, switched
 from segre.report.views import paged, tabled, view
@@ -25,6 +37,7 @@ _CONTROLS = "The third row and those after it are controls: the same change at o
 def of_diagnosis(found: Diagnosis) -> Iterator[Block]:
     """The findings, then one line for every measure."""
     yield Title(_head(found), found.status, style="bold")
+    yield tiles(*_tiles(found))
     if not found.findings:
         yield Say(found.in_words)
     yield findings_block(found)

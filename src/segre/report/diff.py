@@ -40,6 +40,7 @@ _LAYERS = 40  # rows of the grid that are printed; of more layers, those that ch
 def of_diff(found: Diff) -> Iterator[Block]:
     """Configs, distances, ranks and outputs; then where the changes are."""
     yield Title("What changed between two checkpoints?", terminal=False)
+    yield elsewhere(Facts(tiles_of(found)))
     yield facts_block(found)
     if not found.changes.total.raw:
         return

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from segre.analysis.part import percent
 from segre.finding import GROUPS, OWN, Finding, Findings, Status, Symmetry
-from segre.report.blocks import Block, Cell, Fact, Facts, Figure, Table, Tile, Title, table
+from segre.report.blocks import Block, Cell, Fact, Facts, Figure, Table, Tile, Title, table, tiles
 from segre.report.views import drawn, tabled, view
 
 _LONG = 100_000  # from here on thousands are marked
@@ -18,6 +19,16 @@ def of_finding(found: Finding) -> Iterator[Block]:
     """The dimension, how it is known, and the symmetries that account for the other parameters."""
     yield Title(str(found.spec))
     yield Facts(tuple(_facts(found)), grouped=found.parameters >= _LONG)
+    yield tiles(Tile("Parameters", f"{found.parameters:,}", "exact"), *redundant_tile(found))
+
+
+def redundant_tile(found: Finding) -> Iterator[Tile]:
+    """How many parameters are redundant, if that is known."""
+    if found.redundant is not None:
+        least = "" if found.number is not None else "about " if found.upper is None else "at least "
+        remark = f"{percent(found.redundant, found.parameters, 3)} of all; they do not change "
+        value = f"{least}{found.redundant:,}"
+        yield Tile("Redundant parameters", value, found.label, f"{remark}the function")
 
 
 def _facts(found: Finding) -> Iterator[Fact]:

@@ -11,7 +11,7 @@ import numpy as np
 from segre.analysis.part import Part, percent
 from segre.collapse.commands import Paths, PathShares
 from segre.collapse.residual import norm, relative_residual
-from segre.report.blocks import Block, Figure, Row, Say, Table, Title, table
+from segre.report.blocks import Block, Figure, Row, Say, Table, Tile, Title, table, tiles
 from segre.report.charts import by_head, columns
 from segre.report.collapse import number, numbers_table, shown_layers
 from segre.report.views import drawn, tabled, view
@@ -24,6 +24,10 @@ def of_paths(found: Paths) -> Iterator[Block]:
     sums, heads = found.sums, found.heads
     total = sum(sums.counts)
     yield Title(f"{found.name}: {counted(total, 'path')}", found.status, style="")
+    apart = Tile(
+        "their sum and the output differ by", f"{found.error:.1g}", found.status, "relative"
+    )
+    yield tiles(Tile("paths", f"{total:,}" if total < 10**12 else f"{total:.3g}", "exact"), apart)
     sizes, relative = norm(sums.by_length), relative_residual(sums.by_length)
     rows = [
         (

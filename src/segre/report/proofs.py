@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from segre.referee.verdict import Verdict
-from segre.report.blocks import Block, Facts, Items, Say, Tile, Title, elsewhere, terminal
+from segre.report.blocks import Block, Items, Say, Tile, Title, elsewhere, terminal, tiles
 from segre.report.views import view
 from segre.result import claim_in_words
 
@@ -15,7 +15,7 @@ def of_verdict(verdict: Verdict) -> Iterator[Block]:
     """Every check and what the checks prove, or the first check that fails."""
     yield Title("Is the certificate valid?", terminal=False)
     word = "valid" if verdict.valid else "invalid"
-    yield elsewhere(Facts((Tile("certificate", word, verdict.status, _checked(verdict)),)))
+    yield tiles(Tile("certificate", word, verdict.status, _checked(verdict)))
     if not verdict.valid:
         yield Say(f"invalid: {verdict.reason}", wrap=False)
         return

@@ -17,8 +17,8 @@ from segre.report.blocks import (
     Table,
     Tile,
     Title,
-    elsewhere,
     table,
+    tiles,
 )
 from segre.report.charts import Number, axis, figure, heat_map
 from segre.report.views import paged, tabled, view
@@ -52,6 +52,10 @@ def of_run(ran: Ran) -> Iterator[Block]:
     rest = f"; {ran.left:,} left, run the same command to continue" if ran.left else ""
     if ran.timed_out:
         rest = f"; {ran.timed_out:,} timed out{rest}"
+    yield tiles(
+        Tile("done now", f"{ran.done:,}", "exact", rate.removeprefix(", ")),
+        Tile("left", f"{ran.left:,}", "exact"),
+    )
     if ran.mended is not None:
         yield Say(ran.mended, "yellow", wrap=False)
     did = f"{ran.done:,} architectures in {ran.seconds:.1f} s{rate}"
@@ -82,15 +86,24 @@ def of_standing(found: Standing) -> Iterator[Block]:
     }
     told = tuple((name, "", words) for name, words in lines.items() if words is not None)
     yield Facts(told, values=False)
-    computed = found.statuses.get("proved", 0)
-    first = [Tile("counterexamples", f"{refuted:,}", "exact")] * (found.claim is not None)
-    status: Status = "proved by computation" if computed else "not run"
-    proved_ = Tile("dimensions proved", f"{computed:,}", status)
-    yield elsewhere(Facts((*first, Tile("done", f"{found.done:,}{planned}", "exact"), proved_)))
+    yield tiles(*_tiles(found, planned))
     if found.undecided:
         number = found.verdicts["undecided"]
         yield Say(f"undecided, {min(number, len(found.undecided)):,} of {number:,}:", wrap=False)
         yield from _rows("undecided", found.undecided, number)
+
+
+def _tiles(found: Standing, planned: str) -> Iterator[Tile]:
+    if found.claim is not None:
+        refuted, holds = (found.verdicts.get(verdict, 0) for verdict in ("fails", "holds"))
+        so_far = found.planned is not None and found.done < found.planned
+        remark = "the claim is refuted" if refuted else "so far" * so_far
+        yield Tile("counterexamples", f"{refuted:,}", "exact", remark)
+        yield Tile("the claim holds for", f"{holds:,}", "exact")
+    yield Tile("architectures done", f"{found.done:,}{planned}", "exact")
+    computed = found.statuses.get("proved", 0)
+    status: Status = "proved by computation" if computed else "not run"
+    yield Tile("dimensions proved", f"{computed:,}", status)
 
 
 def _counts(counts: dict[str, int]) -> str:
@@ -153,6 +166,9 @@ def of_fit(found: Fit) -> Iterator[Block]:
     """Formulas, where they hold, and how they did on new architectures."""
     meet = f"; for {found.unproved:,} of them the bounds do not meet" if found.unproved else ""
     none = f"; {len(found.unknown):,} other rows have no bounds" if found.unknown else ""
+    left = f"{len(found.left):,} of {found.rows:,}"
+    formulas = Tile("formulas", f"{len(found.pieces):,}", "estimated", "conjectures")
+    yield tiles(formulas, Tile("rows not explained", left, "exact"))
     yield Title(f"{found.rows:,} rows in {', '.join(found.fields)}{meet}{none}", style="")
     for piece in found.pieces:
         yield Say(f"dimension == {piece.law}", "bold", wrap=False)

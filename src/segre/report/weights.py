@@ -17,7 +17,6 @@ from segre.checkpoint.shrunk import Shrinking
 from segre.files import shown
 from segre.report.blocks import (
     Block,
-    Facts,
     Say,
     Table,
     Tile,
@@ -25,6 +24,7 @@ from segre.report.blocks import (
     elsewhere,
     table,
     terminal,
+    tiles,
 )
 from segre.report.charts import lines
 from segre.report.diff import FAR_APART
@@ -127,7 +127,7 @@ def of_demo(made: Demo) -> Iterator[Block]:
 def of_comparison(found: Comparison) -> Iterator[Block]:
     """The verdict and its evidence."""
     yield Title("Are two checkpoints the same function?", terminal=False)
-    yield elsewhere(Facts((Tile("verdict", found.said, found.status),)))
+    yield tiles(*_verdict(found))
     yield terminal(Say(found.said, _COLOURS.get(found.verdict, "bold green")))
     yield Say(found.reason)
     if not found.blocks:
@@ -161,6 +161,23 @@ def of_comparison(found: Comparison) -> Iterator[Block]:
         yield elsewhere(Say(f"{found.differing_entries:,} entries differ as stored"))
 
 
+def _verdict(found: Comparison) -> Iterator[Tile]:
+    yield Tile("verdict", found.said, found.status)
+    if found.blocks:
+        yield _agreeing(found)
+    if found.outputs is not None:
+        remark = f"relative; rounding can explain {found.outputs_tolerance:.1g}"
+        yield Tile("outputs differ by", f"{found.outputs:.2g}", "measured", remark)
+
+
+def _agreeing(found: Comparison | Check) -> Tile:
+    """How many blocks of weights agree."""
+    differing = sum(not block.agrees for block in found.blocks)
+    count = len(found.blocks)
+    value = f"{differing:,} of {count:,} differ" if differing else f"all {count:,} agree"
+    return Tile("blocks of weights", value, "measured", "compared with the effect of rounding")
+
+
 def _blocks(blocks: Iterable[Compared]) -> Table:
     """Differences compared with the effect of rounding, and the member that differs most."""
     return table(
@@ -189,6 +206,9 @@ def of_check(check: Check) -> Iterator[Block]:
     differing = [block for block in blocks if not block.agrees]
     said = "the witness is not valid" if differing else "the witness is valid"
     yield Title("Is the witness valid?", check.status, terminal=False)
+    yield tiles(
+        Tile("witness", "not valid" if differing else "holds", check.status), _agreeing(check)
+    )
     yield Say(said, "bold red" if differing else "bold green")
     if differing:
         yield _blocks(differing[:_SHOWN])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from segre.analysis.part import Part, percent
+from segre.analysis.part import Part
 from segre.analysis.run import Analysis
 from segre.finding import Finding
 from segre.report import depth, paths
@@ -31,7 +31,7 @@ from segre.report.blocks import (
 )
 from segre.report.checkpoints import section_blocks
 from segre.report.diagnosis import findings_block
-from segre.report.dimensions import status_in_words, value_in_words
+from segre.report.dimensions import redundant_tile, status_in_words, value_in_words
 from segre.report.views import paged, tabled, view
 
 _BLOCKS: dict[str, Callable[[Part], Iterator[Block]]] = {
@@ -165,11 +165,7 @@ def _size_tiles(part: Part) -> Iterator[Tile]:
     assert isinstance(found, Finding)
     dimension = value_in_words(found).replace("..", " to ")
     yield Tile("Functional dimension", dimension, part.label, status_in_words(found))
-    if found.redundant is not None:
-        least = "" if found.number is not None else "about " if found.upper is None else "at least "
-        remark = f"{percent(found.redundant, found.parameters, 3)} of all; they do not change "
-        value = f"{least}{found.redundant:,}"
-        yield Tile("Redundant parameters", value, part.label, f"{remark}the function")
+    yield from redundant_tile(found)
 
 
 def _proof_tile(part: Part) -> Iterator[Tile]:
