@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from segre.errors import SweepError
 from segre.report.png import draw, draw_figure
-from segre.report.views import figures_of
+from segre.report.views import drawn as plots
 from segre.sweep.picture import Cell, Mark, Picture, picture
 from segre.sweep.plan import Plan
 from segre.sweep.run import run
@@ -41,7 +41,7 @@ def test_bounds_are_drawn_as_bounds() -> None:
     """A mark of a lower bound is open, and reaches up to the upper one."""
     marks = (Mark("a", 9, 9, 9, "holds"), Mark("b", 9, 4, 7, "undecided"))
     drawn = Picture("s", "", "upper", marks, "d", "t", (Cell(1, 1, 2, 0.5, 0),))
-    dimensions = figures_of(drawn)[0]
+    dimensions = next(iter(plots(drawn)))
     known, bound = dimensions.traces[:2]
     assert (known["name"], known["marker"]["symbol"]) == ("holds (1)", "circle")
     assert not known["error_y"]["visible"]

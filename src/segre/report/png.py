@@ -16,7 +16,7 @@ import numpy as np
 
 from segre.report.blocks import Figure
 from segre.report.drawing import is_interactive, picture, plain_number, require_format
-from segre.report.views import draft_of, figures_of
+from segre.report.views import drawn, paged
 
 COLOURS = ("#1f5fa8", "#c26a12", "#2c7d4f", "#b3202c", "#7a4fb5", "#5b6770", "#00838f", "#8d6e00")
 _NAMED = {"@ink": "0.2", "@faint": "0.45", "@grid": "0.8"}
@@ -36,14 +36,14 @@ def draw(answer: object, path: Path) -> None:
     if is_interactive(path):
         from segre.report.page.render import write_page
 
-        write_page(draft_of(answer), path)
+        write_page(paged(answer), path)
     else:
         plot(answer, path)
 
 
 def plot(answer: object, path: Path) -> None:
     """Draw the plots of an answer in one picture."""
-    figures = figures_of(answer)
+    figures = list(drawn(answer))
     across = min(len(figures), _ACROSS if len(figures) != 4 else 2)
     down = -(-len(figures) // across)
     notes = " ".join(dict.fromkeys(figure.note for figure in figures if figure.note))
@@ -201,11 +201,11 @@ class _Bars:
         label = trace.get("name")
         where = list(map(str, names)) if across else _numbers(names)
         draw, start = (ax.barh, "left") if across else (ax.bar, "bottom")
-        drawn = draw(where, values, 0.7, color=colour, label=label, **{start: starts})
+        shown = draw(where, values, 0.7, color=colour, label=label, **{start: starts})
         for name, begin, value in zip(names, starts, values, strict=True):
             self.ends[name] = begin + value
         if trace.get("text"):
-            ax.bar_label(drawn, trace["text"], fontsize=8, padding=3)
+            ax.bar_label(shown, trace["text"], fontsize=8, padding=3)
             ax.margins(x=0.2)
 
 

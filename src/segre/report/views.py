@@ -9,10 +9,10 @@ does not load the types of others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import singledispatch
 from importlib import import_module
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from segre.finding import Status
 from segre.report.blocks import Block, Facts, Figure, Page, Parts, Section, Table, Tile, Title, flat
@@ -65,13 +65,31 @@ HOMES = {
 }
 
 
-@singledispatch
+T = TypeVar("T")
+
+
+class Asked(Generic[T]):
+    """A question to an answer: the file of the answer's type is imported, and replies."""
+
+    def __init__(self, default: Callable[[Any], T]) -> None:
+        self._ask = singledispatch(default)
+        self.register = self._ask.register
+
+    def __call__(self, answer: object) -> T:
+        """What the answer says."""
+        home = HOMES.get(type(answer).__module__, "")
+        for module in home.split():
+            import_module(f"segre.report.{module}")
+        return self._ask(answer)
+
+
+@Asked
 def view(answer: object) -> Iterable[Block]:
     """The blocks of an answer, in order."""
     raise TypeError(f"nothing says what a {type(answer).__name__} consists of")
 
 
-@singledispatch
+@Asked
 def tabled(answer: object) -> Table:
     """The table of an answer; by default the first of its blocks that is one."""
     for block in view(answer):
@@ -80,7 +98,7 @@ def tabled(answer: object) -> Table:
     raise TypeError(f"a {type(answer).__name__} has no table")
 
 
-@singledispatch
+@Asked
 def paged(answer: Any) -> Page:
     """The page of an answer; by default its blocks, as one section or as the parts they are."""
     blocks = tuple(view(answer))
@@ -92,40 +110,16 @@ def paged(answer: Any) -> Page:
     return Page(title, "", tuple(tiles_of(blocks)), tuple(sections))
 
 
-@singledispatch
+@Asked
 def drawn(answer: object) -> Iterable[Figure]:
     """The plots of an answer for a file; by default all that its page has."""
     blocks = flat(block for section in paged(answer).sections for block in section.blocks)
     return [one for one in blocks if isinstance(one, Figure)]
 
 
-def blocks_of(answer: object) -> Iterable[Block]:
-    """The blocks of an answer, by the module of its type."""
-    _import_home(answer)
-    return view(answer)
-
-
-def table_of(answer: object) -> Table:
-    """The table of an answer."""
-    _import_home(answer)
-    return tabled(answer)
-
-
-def draft_of(answer: object) -> Page:
-    """An answer as a page, without its data."""
-    _import_home(answer)
-    return paged(answer)
-
-
 def page_of(answer: Any, made: str = "", command: str = "") -> Page:
     """An answer as a page; `made` says when, and `command` how."""
-    return draft_of(answer).signed(answer.document(), made, command)
-
-
-def figures_of(answer: object) -> list[Figure]:
-    """The plots of an answer for a file."""
-    _import_home(answer)
-    return list(drawn(answer))
+    return paged(answer).signed(answer.document(), made, command)
 
 
 def tiles_of(blocks: Iterable[Block]) -> Iterator[Tile]:
@@ -133,8 +127,3 @@ def tiles_of(blocks: Iterable[Block]) -> Iterator[Tile]:
     for block in flat(blocks):
         if isinstance(block, Facts):
             yield from (row for row in block.rows if isinstance(row, Tile))
-
-
-def _import_home(answer: object) -> None:
-    for home in HOMES.get(type(answer).__module__, "").split():
-        import_module(f"segre.report.{home}")

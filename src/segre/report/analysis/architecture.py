@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -79,16 +79,31 @@ def of_symmetries(part: Part) -> Iterator[Block]:
         yield Row((picture, *fiber)) if fiber else picture
     if "design-choices" in part.takeaways:
         yield Prose((part.takeaways["design-choices"],))
-    yield from symmetry_tables(data)
+    yield from _tables(data, symmetries)
 
 
-def symmetry_tables(data: Mapping[str, Any]) -> Iterator[Table]:
+def _tables(data: Mapping[str, Any], symmetries: Sequence[Mapping[str, Any]]) -> Iterator[Table]:
     """All of them: continuous, by design choice, and discrete."""
-    symmetries = [one for one in data["symmetries"] if one["dimension"]]
     if symmetries:
-        yield _symmetry_table(symmetries)
+        yield table(
+            "symmetries",
+            "All continuous symmetries",
+            symmetries,
+            ("piece", lambda one: IN_WORDS.get(one.get("group", ""), "")),
+            *("symmetry: name", "where", "dimensions: dimension"),
+            ("holds", lambda one: _HOLDS[one.get("holds", "exact")]),
+            folded=True,
+        )
     if data.get("conserved"):
-        yield _law_table(data["conserved"]["laws"])
+        yield table(
+            "conserved",
+            "What gradient flow conserves by each symmetry",
+            data["conserved"]["laws"],
+            *("symmetry: name", "where"),
+            ("conserved", lambda one: one["formula"] or ""),
+            "scalars: count",
+            folded=True,
+        )
     if data.get("choices"):
         yield _choice_table(data["choices"])
     if data.get("discrete"):
@@ -148,48 +163,17 @@ def _fiber(part: Part) -> Figure:
     return replace(figure, status="measured")
 
 
-def _symmetry_table(symmetries: list[dict[str, Any]]) -> Table:
-    return table(
-        "symmetries",
-        "All continuous symmetries",
-        symmetries,
-        ("piece", lambda one: IN_WORDS.get(one.get("group", ""), "")),
-        *("symmetry: name", "where", "dimensions: dimension"),
-        ("holds", lambda one: _HOLDS[one.get("holds", "exact")]),
-        folded=True,
-    )
-
-
-def _law_table(laws: list[dict[str, Any]]) -> Table:
-    return table(
-        "conserved",
-        "What gradient flow conserves by each symmetry",
-        laws,
-        *("symmetry: name", "where"),
-        ("conserved", lambda one: one["formula"] or ""),
-        "scalars: count",
-        folded=True,
-    )
-
-
 def _choice_table(choices: list[dict[str, Any]]) -> Table:
     """What each choice adds to the redundant parameters: the change with it, not without it."""
     named = dict.fromkeys((*GROUPS, *(group for one in choices for group in one["change"])))
     groups = [group for group in named if any(one["change"].get(group) for one in choices)]
-    rows = tuple(
-        (
-            f"{one['choice']}, instead of {one['instead_of']}",
-            *(-one["change"].get(group, 0) for group in groups),
-            -one["total"],
-        )
-        for one in choices
-    )
-    return Table(
+    return table(
         "design-choices",
         "What each design choice does to redundancy",
-        ("choice", *(IN_WORDS.get(group, group) for group in groups), "all"),
-        rows,
-        (False, *(True,) * (len(groups) + 1)),
+        choices,
+        ("choice", lambda one: f"{one['choice']}, instead of {one['instead_of']}"),
+        *((IN_WORDS.get(g, g), lambda one, g=g: -one["change"].get(g, 0)) for g in groups),
+        ("all", lambda one: -one["total"]),
         note="Redundant parameters with the choice minus those without it. A choice with a "
         "negative number removes symmetries, one with a positive number adds some.",
         folded=True,
