@@ -48,7 +48,7 @@ def report_of(target: str) -> dict[str, Any]:
         "seconds": perf_counter() - began,
         "peak": peak_memory(),
         "size": size,
-        "parameters": found.target.spec.parameters,
+        "parameters": found.spec.parameters,
         "slowest": f"{slowest.key} ({slowest.seconds:.1f} s)",
     }
 

@@ -22,7 +22,8 @@ from bench.small_language import LENGTH, Language, new_model, saved, trained
 from segre.checkpoint.assignment import assignment
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.match import stream_products
-from segre.checkpoint.model import Kept, Model, Saving
+from segre.checkpoint.model import Model
+from segre.checkpoint.saving import Kept, Saving
 from segre.checkpoints import align, barrier
 from segre.fields.interface import Array
 from segre.symmetry.compact import act

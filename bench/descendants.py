@@ -13,7 +13,8 @@ import numpy as np
 import segre
 from bench.tiny_models import Checkpoint
 from segre.checkpoint.layout import layout
-from segre.checkpoint.model import Kept, Model, Saving
+from segre.checkpoint.model import Model
+from segre.checkpoint.saving import Kept, Saving
 from segre.fields.interface import Array
 from segre.models.registry import from_config
 from segre.transformer.tensors import part_shapes

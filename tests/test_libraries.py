@@ -106,7 +106,7 @@ def test_drawing_leaves_the_settings_of_others(tmp_path: Path) -> None:
     code = (
         "import matplotlib as mpl; mpl.use('svg'); before = dict(mpl.rcParams)\n"
         "from pathlib import Path; from segre.geometry.slices import segre_cone\n"
-        "from segre.report.slices import draw; draw(segre_cone(), Path('cone.png'))\n"
+        "from segre.report.png import draw; draw(segre_cone(), Path('cone.png'))\n"
         "assert dict(mpl.rcParams) == before and mpl.get_backend() == 'svg'\n"
         "import sys; assert 'matplotlib.pyplot' not in sys.modules\n"
     )

@@ -22,7 +22,8 @@ from safetensors.torch import load_file, save_file
 
 from segre.checkpoint.commands import canonical, move
 from segre.checkpoint.layout import Tensors
-from segre.checkpoint.model import Model, saving
+from segre.checkpoint.model import Model
+from segre.checkpoint.saving import saving
 
 FAMILIES = ("gpt2", "bert", "llama", "mistral", "qwen2", "qwen3")
 TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}

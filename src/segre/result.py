@@ -6,6 +6,7 @@ a document.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from segre.shown import Shown
@@ -52,6 +53,17 @@ def proved(theorem: str | None, *, full: bool = True) -> str:
     if theorem is None:
         return "proved by computation"
     return f"proved by theorem {theorem} ({OWN})" if full else f"proved by theorem {theorem}"
+
+
+def claim_in_words(claim: Mapping[str, Any], theorem: str | None) -> str:
+    """What a certificate claims, and what proves it."""
+    if claim["status"] == "proved":
+        known = proved(theorem)
+        return f"dimension {claim['upper']:,} of {claim['parameters']:,} parameters, {known}"
+    return (
+        f"{claim['lower']:,} <= dimension <= {claim['upper']:,} of {claim['parameters']:,} "
+        "parameters, both bounds proved by computation"
+    )
 
 
 @runtime_checkable

@@ -13,7 +13,7 @@ from safetensors.numpy import load_file, save_file
 
 import segre
 from segre.analysis import run, workbench
-from segre.analysis.pieces import parameters_by_piece
+from segre.analysis.architecture import parameters_by_piece
 from segre.errors import CheckpointError, SegreError, SpecError
 from segre.models import PRESETS, architecture
 from support.architectures import NOT_COUNTED, random_stacks

@@ -15,7 +15,7 @@ from segre.collapse.sinks import DOMINANT, Sink
 from segre.collapse.study import medians, study_advice
 from segre.collapse.variants import FULL, PARTS, variant
 from segre.collapse.verdict import advice
-from segre.report.analysis.depth import verdict
+from segre.report.depth import verdict
 from segre.values import counted, from_logarithm
 
 DIRECTIONS = re.compile(r"\b(fall|rise|rising|grow|shrink|rate)")

@@ -19,7 +19,7 @@ from segre.geometry.random_rank import sampled
 from segre.models import architecture
 from segre.report.dimensions import known_by, status_in_words
 from segre.report.text import text_of
-from segre.report.views import blocks_of, tiles_of
+from segre.report.views import tiles_of, view
 from support.mixed_stacks import random_mixed_stack
 from support.polynomials import random_polynomial
 
@@ -164,7 +164,7 @@ def test_signs_and_inputs_without_a_value(text: str, rank: int | None) -> None:
 def _said(found: Finding) -> list[str]:
     """What is said of the dimension, wherever something is said."""
     line = next(one for one in text_of(found).splitlines() if one.startswith("dimension"))
-    (tile,) = tiles_of(blocks_of(found))
+    tile, *_ = tiles_of(view(found))
     words = [line, status_in_words(found), known_by(found), found.proof(), found.label]
     return [*words, found.status, tile.status, tile.remark, str(found.document()["proved_by"])]
 

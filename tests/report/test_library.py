@@ -10,7 +10,7 @@ import pytest
 
 from segre.geometry.slices import discriminant, segre_cone
 from segre.report.page.library import BUNDLES, drawing_script
-from segre.report.slices import draw
+from segre.report.png import draw
 
 ROOT = Path(__file__).parents[2]
 

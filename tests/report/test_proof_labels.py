@@ -26,7 +26,7 @@ from segre.geometry.real_point import RealPoint
 from segre.network import jacobian
 from segre.report.cards import html_of
 from segre.report.page.render import render
-from segre.report.views import page_of, table_of
+from segre.report.views import page_of, tabled
 from segre.sweep.run import run
 from segre.sweep.status import standing
 from segre.sweep.store import Store
@@ -188,7 +188,7 @@ def of_analysis(found: Any) -> Iterator[tuple[str, str]]:
 def test_each_design_of_a_comparison_has_its_own_label() -> None:
     found = segre.compare("softmax/d=3,3/a=1/t=2", "softmax/d=99,99/a=2/t=3", "gpt2")
     expected = ["proved by computation", "proved by theorem A", "proved by theorem D2"]
-    assert [row[6] for row in table_of(found).rows] == expected
+    assert [row[6] for row in tabled(found).rows] == expected
     page = page_of(found)
     assert [tile.status for tile in page.tiles] == [COMPUTED, *["proved by theorem"] * 2]
     assert page.sections[0].status == "proved by theorem"
@@ -301,7 +301,7 @@ def test_what_random_points_say_is_never_called_proved(label: str, tmp_path: Pat
     assert tiles["Functional dimension"].value == str(found.number)
     assert tiles["Redundant parameters"].value == str(found.redundant)
     beside = segre.compare(spec, "softmax/d=3,3/a=1/t=2")
-    assert [row[6] for row in table_of(beside).rows] == [found.proof(), COMPUTED]
+    assert [row[6] for row in tabled(beside).rows] == [found.proof(), COMPUTED]
     assert [tile.status for tile in page_of(beside).tiles] == [label, COMPUTED]
     line = next(one for one in str(beside).splitlines() if one.startswith("proved by"))
     assert line.split()[2] == "-"

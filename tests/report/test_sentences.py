@@ -22,8 +22,8 @@ from segre.inspect.measures import gradients, heads, queries, sinks, smoothing, 
 from segre.inspect.measures import units as silent_units
 from segre.inspect.trace import WAYS, Trace
 from segre.report.comparison import _cheapest, letter, short
-from segre.report.inspection import terms_in_words
-from segre.report.inspection_page import _agreement, _course
+from segre.report.diagnosis import _course
+from segre.report.trace import _agreement, terms_in_words
 
 NUMBER = r"-?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?|nan|inf"
 

@@ -6,7 +6,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from segre.errors import SweepError
-from segre.report.sweep_plots import _draw, _page, draw_sweep
+from segre.report.png import draw, draw_figure
+from segre.report.views import drawn as plots
 from segre.sweep.picture import Cell, Mark, Picture, picture
 from segre.sweep.plan import Plan
 from segre.sweep.run import run
@@ -40,7 +41,8 @@ def test_bounds_are_drawn_as_bounds() -> None:
     """A mark of a lower bound is open, and reaches up to the upper one."""
     marks = (Mark("a", 9, 9, 9, "holds"), Mark("b", 9, 4, 7, "undecided"))
     drawn = Picture("s", "", "upper", marks, "d", "t", (Cell(1, 1, 2, 0.5, 0),))
-    known, bound = _page(drawn).data[:2]
+    dimensions = next(iter(plots(drawn)))
+    known, bound = dimensions.traces[:2]
     assert (known["name"], known["marker"]["symbol"]) == ("holds (1)", "circle")
     assert not known["error_y"]["visible"]
     assert (bound["name"], bound["marker"]["symbol"]) == (
@@ -49,20 +51,19 @@ def test_bounds_are_drawn_as_bounds() -> None:
     )
     reach = bound["error_y"]
     assert (bound["y"], reach["array"], reach["arrayminus"]) == ([4], [3], [0])
-    figure = Figure()
-    _draw(drawn, figure)
-    left = figure.axes[0]
+    left = Figure().subplots()
+    draw_figure(left, dimensions)
     assert [text.get_text() for text in left.get_legend().get_texts()] == [
         *(known["name"], bound["name"])
     ]
     assert [line.get_ydata().tolist() for line in left.get_lines()[:2]] == [[9], [4]]
-    (reach,) = left.containers[1].lines[2]
+    (reach,) = left.containers[0].lines[2]
     assert reach.get_segments()[0].tolist() == [[9, 4], [9, 7]]
 
 
 @pytest.mark.parametrize("name", ["s.png", "s.svg", "s.html"])
 def test_every_format_is_drawn(store: Path, tmp_path: Path, name: str) -> None:
-    draw_sweep(picture(store), tmp_path / name)
+    draw(picture(store), tmp_path / name)
     data = (tmp_path / name).read_bytes()
     assert len(data) > 5000
     assert data[:4] == b"\x89PNG" or b"<" in data[:10]

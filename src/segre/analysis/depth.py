@@ -15,8 +15,8 @@ from segre.analysis.workbench import Workbench
 from segre.checkpoint.model import Model
 from segre.checkpoint.runnable import family_of, load
 from segre.collapse.curves import curves
-from segre.collapse.mechanisms import mechanism_advice, mechanism_study
-from segre.collapse.study import medians, study, study_advice
+from segre.collapse.mechanisms import MechanismStudy, mechanism_advice, mechanism_study
+from segre.collapse.study import Study, medians, study, study_advice
 from segre.collapse.variants import ALL, ALONE, FULL, what_if
 from segre.collapse.verdict import THRESHOLD, advice, not_measured
 from segre.errors import SegreError, SpecError, TooLargeError, UnsupportedError
@@ -42,18 +42,19 @@ def how_depth_acts(bench: Workbench) -> Answer:
 def _of_stack(bench: Workbench) -> Answer:
     found = study(bench.spec, bench.seed, bench.inputs)
     how = "mean and residual are carried apart, so that numbers go on below the smallest float"
-    return _on_random_tokens(bench, found.document(), study_advice(found), how)
+    return _on_random_tokens(bench, found, study_advice(found), how)
 
 
 def _of_mechanisms(bench: Workbench) -> Answer:
     found = mechanism_study(bench.spec, bench.seed, bench.inputs)
     how = f"computed in certified arithmetic with {found.bits} bits"
-    return _on_random_tokens(bench, found.document(), mechanism_advice(found), how)
+    return _on_random_tokens(bench, found, mechanism_advice(found), how)
 
 
 def _on_random_tokens(
-    bench: Workbench, document: dict[str, Any], advice: list[str], how: str
+    bench: Workbench, found: Study | MechanismStudy, advice: list[str], how: str
 ) -> Answer:
+    document = found.document()
     options = bench.options(inputs=bench.inputs, seed=bench.seed)
     first, *rest = advice
     many = counted(bench.inputs, "input")
@@ -66,6 +67,7 @@ def _on_random_tokens(
         data={"kind": "stack", **document},
         notes=tuple(rest),
         takeaways={"depth": _with_depth(document)},
+        details=found,
     )
 
 
@@ -134,6 +136,7 @@ def _of_model(bench: Workbench) -> Answer:
         },
         notes=tuple(rest),
         takeaways=shown,
+        details=found,
     )
 
 

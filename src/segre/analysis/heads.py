@@ -1,4 +1,4 @@
-"""What do the heads do? Spectra of their matrices, and what one forward pass shows of them."""
+"""What stands out, and what do the heads do? Spectra, and what one forward pass shows."""
 
 from __future__ import annotations
 
@@ -9,12 +9,40 @@ import numpy as np
 from segre.analysis.part import Answer
 from segre.analysis.workbench import Workbench
 from segre.checkpoint.info import Info, Product
+from segre.checkpoint.inputs import RANDOM
 from segre.errors import CheckpointError, SegreError
 from segre.fields.interface import Array
-from segre.inspect.diagnose import Diagnosis
+from segre.inspect.diagnose import LENGTH, Diagnosis
 from segre.inspect.measures.sinks import SINK
 
 EVEN = 0.9  # of the largest entropy: attention that is spread nearly evenly
+
+
+def what_stands_out(bench: Workbench) -> Answer:
+    """Findings of one recorded pass, the most important first, and measures by depth."""
+    found = bench.diagnosis
+    document = found.document()
+    length = None if found.tokens == LENGTH else bench.length
+    options = bench.options(length=length, text=bench.text_given, seed=bench.seed)
+    return Answer(
+        status="measured",
+        lead=found.in_words,
+        how=f"Measured in one forward pass on {_tokens(found)}, in double "
+        "precision. Each kind of finding has a threshold of its own.",
+        command=f"segre model diagnose {bench.argument}{options}",
+        data={
+            "inputs": document["inputs"],
+            "loss": found.loss,
+            "findings": document["findings"],
+            "measures": [one for one in document["measures"] if one["axis"] != "head"],
+        },
+        details=found,
+    )
+
+
+def _tokens(found: Diagnosis) -> str:
+    random = found.inputs == RANDOM
+    return f"{found.tokens} {RANDOM}" if random else f"{found.tokens} tokens of {found.inputs}"
 
 
 def what_heads_do(bench: Workbench) -> Answer:

@@ -44,6 +44,12 @@ class Answer:
         return self.data
 
     @property
+    def found(self) -> Mapping[str, Any]:
+        """The data of a part that has an answer."""
+        assert self.data is not None
+        return self.data
+
+    @property
     def lower(self) -> int | None:
         """The lower bound; None if the answer has none."""
         return (self.data or {}).get("lower")

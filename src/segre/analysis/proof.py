@@ -15,10 +15,11 @@ from segre.analysis.workbench import Workbench
 from segre.architectures import Architecture
 from segre.certificate import certificate_of, certify
 from segre.errors import SegreError, UnsupportedError
-from segre.finding import Status, proved
+from segre.finding import Status
 from segre.geometry.dimension import without_computing
 from segre.models.instances import small_instance
 from segre.referee import Verdict, verify
+from segre.result import claim_in_words
 from segre.transformer.spec import Transformer
 
 
@@ -40,13 +41,7 @@ def _of_itself(bench: Workbench, certificate: dict[str, Any], verdict: Verdict) 
     _require_valid(bench.spec, verdict)
     claim, theorem = certificate["claim"], certificate.get("theorem")
     options = bench.options(seed=bench.seed, memory=bench.memory)
-    said = (
-        f"dimension {claim['upper']:,} of {claim['parameters']:,} parameters, "
-        f"{proved(None if theorem is None else theorem['name'])}"
-        if claim["status"] == "proved"
-        else f"{claim['lower']:,} <= dimension <= {claim['upper']:,} of {claim['parameters']:,} "
-        "parameters, both bounds proved by computation"
-    )
+    said = claim_in_words(claim, None if theorem is None else theorem["name"])
     checked = (
         "the computation" if theorem is None else "the hypotheses and the count, not the theorem"
     )

@@ -11,13 +11,11 @@ from typing import Any
 from segre import __version__
 from segre.analysis.architecture import what_it_is
 from segre.analysis.depth import how_depth_acts
-from segre.analysis.findings import what_stands_out
-from segre.analysis.heads import what_heads_do
+from segre.analysis.heads import what_heads_do, what_stands_out
 from segre.analysis.part import Answer, Part
 from segre.analysis.paths import which_paths_carry
 from segre.analysis.proof import what_is_proved
-from segre.analysis.redundancy import what_is_redundant
-from segre.analysis.size import how_large
+from segre.analysis.redundancy import how_large, what_is_redundant
 from segre.analysis.weights import what_weights_are_like
 from segre.analysis.workbench import Workbench
 from segre.errors import CheckpointError, SegreError, SpecError, is_due_to

@@ -34,6 +34,7 @@ def what_weights_are_like(bench: Workbench) -> Answer:
             }
         },
         takeaways={"conditions": _conditions(info)},
+        details=info,
     )
 
 

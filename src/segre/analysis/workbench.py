@@ -69,7 +69,7 @@ class Workbench:
         if named and Path(text).suffix == ".gguf":
             raise SpecError(
                 f"target {quote(text)}: a GGUF file; make a model directory of it first: "
-                f"segre weights convert {shlex.quote(text)} -o model"
+                f"segre model convert {shlex.quote(text)} -o model"
             )
         if isinstance(source, Model) or trained(source):
             try:

@@ -134,7 +134,7 @@ def certify(
     """Write a proof of the dimension that anyone can check."""
     from segre.certificate import certify as make_certificate
     from segre.certificate import write_certificate
-    from segre.report.proofs import claim_in_words
+    from segre.result import claim_in_words
 
     extension(certificate, (".json",))
     with out.progress() as progress:

@@ -112,13 +112,13 @@ def plot(
 ) -> None:
     """Plot exact against predicted dimensions, redundancy by two fields, and counterexamples."""
     from segre.report.drawing import require_format
-    from segre.report.sweep_plots import draw_sweep
+    from segre.report.png import draw
     from segre.sweep.picture import picture
 
     require_format(drawing)
     with out.waiting("drawing"):
         drawn = picture(store, x, y)
-        draw_sweep(drawn, drawing)
+        draw(drawn, drawing)
     cells = [vars(cell) for cell in drawn.cells]
     out.emit(files={"plot": drawing}, data={"x": drawn.x, "y": drawn.y, "cells": cells})
 

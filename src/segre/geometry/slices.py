@@ -1,6 +1,6 @@
 """Two-dimensional cuts of the space of one-layer functions, and a curve on a fiber.
 
-Everything to draw is computed here; report/slices.py only draws.
+Everything to draw is computed here; report/ only draws.
 """
 
 from __future__ import annotations

@@ -10,8 +10,9 @@ In sentences, what is between `backticks` is code.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any
 
 from segre import __version__
@@ -109,8 +110,45 @@ class Table:
         return tuple(self._numbers(n) for n in range(len(self.columns)))
 
     def _numbers(self, column: int) -> bool:
+        if self.formats and self.formats[column]:
+            return True
         known = [row[column] for row in self.rows if row[column] is not None]
         return bool(known) and all(map(is_number, known))
+
+
+Value = str | Callable[[Any], Cell]
+Column = str | tuple[str, Value] | tuple[str, Value, str]
+
+
+def table(key: str, title: str, things: Iterable[Any], *columns: Column, **more: Any) -> Table:
+    """A table with a row for each thing.
+
+    A column has a name, what it says of a thing (an attribute, the item of a mapping, or a function
+    of it), and a format. As a text it is the name and, after a colon, the attribute.
+
+    >>> table("words", "", ["a", "bc"], ("word", str), ("letters", len, ".1f")).rows
+    (('a', 1), ('bc', 2))
+    >>> table("sums", "", [3 + 4j], "real", "other: imag").rows
+    ((3.0, 4.0),)
+    """
+    every = [_column(column) for column in columns]
+    rows = tuple(tuple(_said(thing, value) for _, value, _ in every) for thing in things)
+    names, _, forms = zip(*every, strict=True)
+    return Table(key, title, names, rows, formats=forms, **more)
+
+
+def _column(column: Column) -> tuple[str, Value, str]:
+    if isinstance(column, str):
+        name, _, attribute = column.partition(": ")
+        return name, attribute or name, ""
+    return (*column, "") if len(column) == 2 else column
+
+
+def _said(thing: Any, value: Value) -> Cell:
+    if not isinstance(value, str):
+        return value(thing)
+    found: Cell = thing[value] if isinstance(thing, Mapping) else attrgetter(value)(thing)
+    return found
 
 
 @dataclass(frozen=True)
@@ -259,6 +297,11 @@ def terminal(*blocks: Block) -> Only:
 def elsewhere(*blocks: Block) -> Only:
     """Blocks that cards and pages show, and a terminal does not."""
     return Only(False, blocks)
+
+
+def tiles(*shown: Tile) -> Only:
+    """Facts that cards and pages show first, and a terminal says in a sentence."""
+    return elsewhere(Facts(shown))
 
 
 def off_terminal(blocks: Iterable[Block]) -> Iterator[Block]:

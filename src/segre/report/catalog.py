@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from segre.discovery import QUESTIONS, Catalog, Entry
 from segre.finding import OWN, proved
-from segre.report.blocks import Block, Cell, Fact, Facts, Say, Table, Title
+from segre.report.blocks import Block, Cell, Fact, Facts, Say, Table, Title, table
 from segre.report.views import tabled, view
 
 _NUMBERS = ("parameters", "redundant", "%", "dimension")
@@ -76,5 +76,4 @@ def _facts(entry: Entry) -> Iterator[Fact]:
 @tabled.register
 def table_of_catalog(found: Catalog) -> Table:
     """A row for each family and preset; each question is true or false."""
-    rows = tuple(tuple(entry.row().values()) for entry in found.entries)
-    return Table("models", "Models", _COLUMNS, rows)
+    return table("models", "Models", [entry.row() for entry in found.entries], *_COLUMNS)

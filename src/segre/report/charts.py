@@ -4,19 +4,48 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NotRequired, TypedDict, Unpack
 
-from segre.report.blocks import Cell, Figure, Table
+from segre.report.blocks import Figure, Table
 
 Number = float | int | None
 _LOWEST = 1e-30  # smaller residuals are in the table only
 
 
+class About(TypedDict):
+    """What is said of a plot; see `Figure`."""
+
+    key: str
+    title: str
+    alt: str
+    takeaway: NotRequired[str]
+    note: NotRequired[str]
+
+
+def figure(
+    traces: Sequence[Mapping[str, Any]],
+    layout: Mapping[str, Any],
+    numbers: Table | None = None,
+    height: int = 360,
+    **about: Unpack[About],
+) -> Figure:
+    """A figure of traces; `numbers` get the key and the title of the figure if they have none."""
+    table = numbers or Table("", "", (), ())
+    table = replace(
+        table,
+        key=table.key or f"{about['key']}-numbers",
+        title=table.title or about["title"],
+    )
+    words = (about["key"], about["title"], about["alt"], about.get("takeaway", ""))
+    return Figure(*words, tuple(traces), layout, table, height, about.get("note", ""))
+
+
+def axis(title: str, **more: Any) -> dict[str, Any]:
+    """An axis with a title."""
+    return {"title": {"text": title}, **more}
+
+
 def bars(
-    key: str,
-    title: str,
-    alt: str,
-    takeaway: str,
     names: Sequence[str],
     pieces: Mapping[str, Sequence[Number]],
     *,
@@ -24,14 +53,14 @@ def bars(
     words: Sequence[str] = (),
     rest: str = "",
     numbers: Table | None = None,
-    note: str = "",
+    **about: Unpack[About],
 ) -> Figure:
     """A horizontal bar for each name, the first on top, made of pieces.
 
     In pictures, `words` stand beside the bars; the piece called `rest` is grey.
     """
     beside = {"text": list(words), "textposition": "none"} if words else {}
-    traces = tuple(
+    traces = [
         {
             "type": "bar",
             "orientation": "h",
@@ -43,42 +72,36 @@ def bars(
             **(beside if number == len(pieces) - 1 else {}),
         }
         for number, (piece, values) in enumerate(pieces.items())
-    )
+    ]
     rows = tuple(
         (name, *(values[n] for values in pieces.values()), *words[n : n + 1])
         for n, name in enumerate(names)
     )
-    table = numbers or Table(f"{key}-numbers", title, ("", *pieces, *[""] * bool(words)), rows)
-    large = max((x or 0 for values in pieces.values() for x in values), default=0) > 1000
+    table = numbers or Table("", "", ("", *pieces, *[""] * bool(words)), rows)
+    form = _large([x for values in pieces.values() for x in values])
     layout = {
         "barmode": "stack",
-        "xaxis": {
-            "title": {"text": unit},
-            "rangemode": "tozero",
-            "nticks": 6,
-            "tickformat": "~s" if large else "",
-        },
+        "xaxis": axis(unit, rangemode="tozero", nticks=6, tickformat=form),
         "yaxis": {"automargin": True, "ticklabelstandoff": 6, "autorange": "reversed", "dtick": 1},
         "showlegend": len(pieces) > 1,
         "bargap": 0.35,
     }
-    height = 90 + 30 * len(names) + 40 * (len(pieces) > 1)
-    return Figure(key, title, alt, takeaway, traces, layout, table, height, note)
+    return figure(traces, layout, table, 90 + 30 * len(names) + 40 * (len(pieces) > 1), **about)
+
+
+def _large(values: Sequence[Number]) -> str:
+    """The format of an axis: 12k, 3M if its numbers are large."""
+    return "~s" if max((value or 0 for value in values), default=0) > 1000 else ""
 
 
 def columns(
-    key: str,
-    title: str,
-    alt: str,
-    takeaway: str,
     x: tuple[str, Sequence[int] | Sequence[str]],
     y: tuple[str, Sequence[Number]],
     *,
     numbers: Table,
-    note: str = "",
+    **about: Unpack[About],
 ) -> Figure:
     """Vertical bars over whole numbers, or over names."""
-    ticks = _ticks(x[1])
     trace = {
         "type": "bar",
         "x": list(x[1]),
@@ -87,29 +110,20 @@ def columns(
         "hovertemplate": f"{x[0]} %{{x}}: %{{y:.4g}}<extra></extra>",
     }
     layout = {
-        "xaxis": {"title": {"text": x[0]}, **ticks},
-        "yaxis": {
-            "title": {"text": y[0]},
-            "rangemode": "tozero",
-            "tickformat": "~s" if max((value or 0 for value in y[1]), default=0) > 1000 else "",
-        },
+        "xaxis": axis(x[0], **_ticks(x[1])),
+        "yaxis": axis(y[0], rangemode="tozero", tickformat=_large(y[1])),
         "showlegend": False,
         "bargap": 0.25,
     }
-    return Figure(key, title, alt, takeaway, (trace,), layout, numbers, 300, note)
+    return figure([trace], layout, numbers, 300, **about)
 
 
 def lines(
-    key: str,
-    title: str,
-    alt: str,
-    takeaway: str,
-    layers: Sequence[float],
+    places: Sequence[float],
     series: Mapping[str, Sequence[Number]],
     *,
     y: str,
-    log: bool,
-    note: str = "",
+    log: bool = False,
     dashed: Sequence[str] = (),
     dotted: Sequence[str] = (),
     lowest: float = 0.0,
@@ -118,14 +132,16 @@ def lines(
     log_x: bool = False,
     span: tuple[float, float] | None = None,
     mode: str = "lines+markers",
+    **about: Unpack[About],
 ) -> Figure:
-    """One line for each series, over layers or other numbers."""
-    traces = tuple(
+    """One line for each series, over layers or other numbers; a series may end early."""
+    series = {name: [*own, *[None] * (len(places) - len(own))] for name, own in series.items()}
+    traces = [
         {
             "type": "scatter",
             "mode": mode,
             "name": name,
-            "x": list(layers),
+            "x": list(places),
             "y": [value if not log or (value or 0) > lowest else None for value in values],
             "line": {
                 "color": f"@{1 + number % 8}",
@@ -136,52 +152,46 @@ def lines(
             "hovertemplate": f"{name}, {first} %{{x}}: %{{y:.3g}}<extra></extra>",
         }
         for number, (name, values) in enumerate(series.items())
-    )
-    rows = tuple(
-        (layer, *(values[place] for values in series.values()))
-        for place, layer in enumerate(layers)
-    )
-    table = Table(f"{key}-numbers", title, (first, *series), rows, (True,) * (1 + len(series)))
+    ]
+    rows = tuple(zip(places, *series.values(), strict=True))
+    table = Table("", "", (first, *series), rows, (True,) * (1 + len(series)))
     shown = [value for values in series.values() for value in values if (value or 0) > lowest]
     scale = ratio_axis(shown) if log else {}
-    whole = all(float(place).is_integer() for place in layers)
-    ticks = whole_ticks(len(layers)) if whole else {}
-    ticks = {"type": "log", **named_ticks(layers)} if log_x else ticks
+    whole = all(float(place).is_integer() for place in places)
+    ticks = whole_ticks(len(places)) if whole else {}
+    ticks = {"type": "log", **named_ticks(places)} if log_x else ticks
     layout = {
-        "xaxis": {"title": {"text": first}, **ticks},
-        "yaxis": {"title": {"text": y}, **scale, **({} if span is None else {"range": list(span)})},
+        "xaxis": axis(first, **ticks),
+        "yaxis": axis(y, **scale, **({} if span is None else {"range": list(span)})),
         "showlegend": len(series) > 1,
     }
-    return Figure(key, title, alt, takeaway, traces, layout, table, height, note)
+    return figure(traces, layout, table, height, **about)
 
 
 def residuals(
-    key: str,
-    title: str,
-    takeaway: str,
     series: Mapping[str, Sequence[Number]],
     *,
     dashed: Sequence[str] = (),
     dotted: Sequence[str] = (),
+    key: str = "depth",
+    title: str = "How different tokens are, by layer",
+    takeaway: str = "",
     note: str = "",
 ) -> Figure:
     """Relative residuals after every layer, on a logarithmic scale; curves may end early."""
     longest = max(map(len, series.values()))
     alt = "The relative residual after every layer, on a logarithmic scale: "
     alt += "; ".join(f"{name} ends at {_end(values)}" for name, values in series.items())
+    about = About(key=key, title=title, alt=f"{alt}.", takeaway=takeaway, note=note)
     return lines(
-        key,
-        title,
-        f"{alt}.",
-        takeaway,
         range(longest),
-        {name: [*own, *[None] * (longest - len(own))] for name, own in series.items()},
+        series,
         y="relative residual",
         log=True,
+        lowest=_LOWEST,
         dashed=dashed,
         dotted=dotted,
-        lowest=_LOWEST,
-        note=note,
+        **about,
     )
 
 
@@ -190,36 +200,27 @@ def _end(values: Sequence[Number]) -> str:
 
 
 def by_head(
-    key: str,
-    title: str,
-    alt: str,
-    takeaway: str,
-    values: Sequence[Sequence[Number]],
-    *,
-    what: str,
-    note: str = "",
-    across: str = "head",
+    values: Sequence[Sequence[Number]], *, what: str, across: str = "head", **about: Unpack[About]
 ) -> Figure:
     """A map: a row for each layer, the first on top, a column for each head."""
-    wide = max(len(row) for row in values)
     rows = ("layer", list(range(1, len(values) + 1)))
-    columns = across, list(range(1, wide + 1))
-    return heat_map(key, title, alt, takeaway, rows, columns, values, what=what, note=note)
+    columns = across, list(range(1, max(map(len, values)) + 1))
+    return heat_map(rows, columns, values, what=what, **about)
 
 
 def heat_map(
-    key: str,
-    title: str,
-    alt: str,
-    takeaway: str,
     rows: tuple[str, Sequence[int | str]],
     columns: tuple[str, Sequence[int | str]],
     values: Sequence[Sequence[Number]],
     *,
     what: str,
-    note: str = "",
+    look: Mapping[str, Any] | None = None,
+    **about: Unpack[About],
 ) -> Figure:
-    """A map with a row and a column for each number or name, the first row on top."""
+    """A map with a row and a column for each number or name, the first row on top.
+
+    `look` replaces what a trace of plotly says of colours, limits, or texts in cells.
+    """
     wide = len(columns[1])
     gap = 1 if wide <= 24 else 0  # on a phone cells of so many are not wider than gaps
     trace: dict[str, Any] = {
@@ -232,19 +233,17 @@ def heat_map(
         "ygap": gap,
         "colorbar": {"title": {"text": what}, "thickness": 12},
         "hovertemplate": f"{rows[0]} %{{y}}, {columns[0]} %{{x}}: %{{z:.3g}}<extra></extra>",
+        **(look or {}),
     }
     layout = {
-        "xaxis": {"title": {"text": columns[0]}, **_ticks(columns[1])},
-        "yaxis": {"title": {"text": rows[0]}, "autorange": "reversed", **_ticks(rows[1])},
+        "xaxis": axis(columns[0], **_ticks(columns[1])),
+        "yaxis": axis(rows[0], autorange="reversed", **_ticks(rows[1])),
     }
-    cells: tuple[tuple[Cell, ...], ...] = tuple(
-        (name, *row) for name, row in zip(rows[1], values, strict=True)
-    )
+    cells = tuple((name, *row) for name, row in zip(rows[1], values, strict=True))
     names = (rows[0], *(f"{columns[0]} {number}" for number in columns[1]))
     numeric = (not isinstance(rows[1][0], str), *(True,) * wide)
-    table = Table(f"{key}-numbers", f"{title}: {what}", names, cells, numeric)
-    height = max(240, min(460, 110 + 26 * len(values)))
-    return Figure(key, title, alt, takeaway, (trace,), layout, table, height, note)
+    table = Table("", f"{about['title']}: {what}", names, cells, numeric)
+    return figure([trace], layout, table, max(240, min(460, 110 + 26 * len(values))), **about)
 
 
 def _ticks(names: Sequence[int | str]) -> dict[str, Any]:
@@ -253,17 +252,15 @@ def _ticks(names: Sequence[int | str]) -> dict[str, Any]:
     return {"type": "category", **({"dtick": 1} if len(names) <= 10 else {})}
 
 
-def switched(
-    key: str, title: str, alt: str, takeaway: str, maps: Mapping[str, Figure], numbers: Table
-) -> Figure:
+def switched(maps: Mapping[str, Figure], numbers: Table, **about: Unpack[About]) -> Figure:
     """Several maps of the same layers and heads as one, with a switch between them."""
-    figures = list(maps.values())
-    traces = tuple(
-        {**figure.traces[0], "visible": number == 0, "name": name}
-        for number, (name, figure) in enumerate(maps.items())
-    )
-    layout = {**figures[0].layout, "meta": {"one_at_a_time": "Measure"}, "showlegend": False}
-    return Figure(key, title, alt, takeaway, traces, layout, numbers, figures[0].height)
+    first = next(iter(maps.values()))
+    traces = [
+        {**one.traces[0], "visible": number == 0, "name": name}
+        for number, (name, one) in enumerate(maps.items())
+    ]
+    layout = {**first.layout, "meta": {"one_at_a_time": "Measure"}, "showlegend": False}
+    return figure(traces, layout, numbers, first.height, **about)
 
 
 def ratio_axis(values: Sequence[Number]) -> dict[str, Any]:
@@ -294,43 +291,31 @@ def whole_ticks(count: int) -> dict[str, Any]:
 
 
 def parts_of_a_whole(
-    key: str,
-    title: str,
-    alt: str,
-    takeaway: str,
     whole: tuple[str, Mapping[str, int]],
     part: tuple[str, Mapping[str, int]],
     *,
     unit: str,
-    note: str = "",
+    **about: Unpack[About],
 ) -> Figure:
     """Two bars, each split up: a whole, and below it a part of that, enlarged to its width."""
-    rows: list[tuple[Cell, ...]] = []
+    counts = [
+        (place, name, piece, count, 100 * count / sum(pieces.values()))
+        for place, (name, pieces) in enumerate((whole, part))
+        for piece, count in pieces.items()
+    ]
     shares: dict[str, list[Number]] = {}
-    for place, (name, pieces) in enumerate((whole, part)):
-        total = sum(pieces.values())
-        for piece, count in pieces.items():
-            rows.append((name, piece, count, 100 * count / total))
-            shares.setdefault(piece, [None, None])[place] = 100 * count / total
-    table = Table(f"{key}-numbers", title, ("of", "piece", unit, "share in %"), tuple(rows))
-    names = (whole[0], part[0])
-    words = (key, title, alt, takeaway)
-    figure = bars(*words, names, shares, unit="share", numbers=table, note=note)
-    axis = {"title": {"text": "share"}, "range": [0, 100.5], "ticksuffix": " %", "dtick": 25}
-    layout = {**figure.layout, "margin": {"r": 28}, "xaxis": axis, "bargap": 0.45}
-    return replace(figure, layout=layout, height=190)
+    for place, _, piece, _, share in counts:
+        shares.setdefault(piece, [None, None])[place] = share
+    rows = tuple(row[1:] for row in counts)
+    table = Table("", "", ("of", "piece", unit, "share in %"), rows)
+    drawn = bars((whole[0], part[0]), shares, unit="share", numbers=table, **about)
+    shown = axis("share", range=[0, 100.5], ticksuffix=" %", dtick=25)
+    layout = {**drawn.layout, "margin": {"r": 28}, "xaxis": shown, "bargap": 0.45}
+    return replace(drawn, layout=layout, height=190)
 
 
 def closed_curve(
-    key: str,
-    title: str,
-    alt: str,
-    takeaway: str,
-    names: tuple[str, str],
-    points: Sequence[Sequence[float]],
-    start: str,
-    *,
-    note: str = "",
+    names: tuple[str, str], points: Sequence[Sequence[float]], start: str, **about: Unpack[About]
 ) -> Figure:
     """A closed curve in the plane, and where it starts."""
     x, y = ([point[place] for point in points] for place in (0, 1))
@@ -353,10 +338,10 @@ def closed_curve(
         "hovertemplate": f"{start}<extra></extra>",
     }
     layout = {
-        "xaxis": {"title": {"text": names[0]}, "constrain": "domain"},
-        "yaxis": {"title": {"text": names[1]}, "scaleanchor": "x", "constrain": "domain"},
+        "xaxis": axis(names[0], constrain="domain"),
+        "yaxis": axis(names[1], scaleanchor="x", constrain="domain"),
         "showlegend": True,
     }
-    rows = tuple((number, one, two) for number, (one, two) in enumerate(zip(x, y, strict=True)))
-    table = Table(f"{key}-numbers", title, ("step", *names), rows, (True, True, True))
-    return Figure(key, title, alt, takeaway, (line, mark), layout, table, 280, note)
+    rows = tuple(zip(range(len(x)), x, y, strict=True))
+    table = Table("", "", ("step", *names), rows, (True, True, True))
+    return figure([line, mark], layout, table, 280, **about)

@@ -8,7 +8,7 @@ from math import log10
 
 from segre.checkpoint.info import Info, LayerInfo, Product
 from segre.finding import GROUPS, HOLDS, Finding
-from segre.report.blocks import Block, Cell, Fact, Facts, Figure, Say, Table, Title
+from segre.report.blocks import Block, Cell, Fact, Facts, Figure, Fold, Say, Table, Title, table
 from segre.report.charts import Number, by_head, lines
 from segre.report.dimensions import share
 from segre.report.views import drawn, tabled, view
@@ -105,9 +105,8 @@ def _row(layer: LayerInfo) -> tuple[Cell, ...]:
     cells: list[Cell] = [layer.number]
     for heads in (layer.ov, layer.qk):
         cells += [_ranks(heads), _conditions(heads)]
-    gauge = layer.gauge
-    qk = gauge.qk if gauge.planes is None else 2**gauge.planes
-    cells += [short(gauge.vo), "" if qk is None else short(qk)]
+    qk = _qk(layer)
+    cells += [short(layer.gauge.vo), "" if qk is None else short(qk)]
     if layer.units is not None:
         cells.append(len(layer.units.dead))
     return (*cells, "*" if layer.special else "")
@@ -165,48 +164,99 @@ def _layers(numbers: list[int]) -> str:
 @tabled.register
 def table_of_info(info: Info) -> Table:
     """Every head of every layer."""
-    measures = ("rank", "condition", "norm", "stable rank")
-    names = ("layer", "head", *(f"{kind} {one}" for kind in ("OV", "QK") for one in measures))
-    rows = tuple(
-        (
-            layer.number,
-            head + 1,
-            *(
-                value
-                for one in (layer.ov[head], layer.qk[head])
-                for value in (one.rank, one.condition, one.norm, one.stable_rank)
-            ),
-        )
+    heads = [
+        {"layer": layer.number, "head": number, "OV": ov, "QK": qk}
         for layer in info.layers
-        for head in range(len(layer.ov))
-    )
-    return Table("heads", "Heads", names, rows)
+        for number, (ov, qk) in enumerate(zip(layer.ov, layer.qk, strict=True), 1)
+    ]
+    measures = [
+        (
+            f"{kind} {name}",
+            lambda head, kind=kind, name=name: getattr(head[kind], name.replace(" ", "_")),
+        )
+        for kind in ("OV", "QK")
+        for name in ("rank", "condition", "norm", "stable rank")
+    ]
+    return table("heads", "Heads", heads, "layer", "head", *measures)
 
 
 @drawn.register
 def plots_of_info(info: Info) -> Iterator[Figure]:
-    """Condition and stable rank of the products of all heads, and the stored gauge by layer."""
+    """Condition and stable rank of the products of all heads, and conditions by layer."""
     for measure in ("condition number", "stable rank"):
         for kind in ("OV", "QK"):
             yield _heads(info, kind, measure)
-    turning = info.layers[0].gauge.planes is not None
-    gauge: dict[str, list[Number]] = {
-        "VO basis": [layer.gauge.vo for layer in info.layers],
-        "QK basis": [layer.gauge.qk for layer in info.layers],
-        "QK planes": [None if x.gauge.planes is None else 2**x.gauge.planes for x in info.layers],
+    yield _by_layer(info)
+
+
+def section_blocks(info: Info, takeaway: str) -> Iterator[Block]:
+    """The section on weights of an analysis: special points, conditions, all layers, the files."""
+    special = [(layer, words) for layer in info.layers for words in layer.special]
+    if special:
+        yield table(
+            "special-points",
+            "Special points, or nearly",
+            special,
+            ("layer", lambda one: one[0].number),
+            ("what is special", lambda one: one[1]),
+            note="At these points more parameters are redundant than the formulas count.",
+        )
+    yield _by_layer(info, takeaway)
+    yield table(
+        "layers",
+        "All layers",
+        info.layers,
+        "layer: number",
+        ("least OV rank", lambda layer: min(head.rank for head in layer.ov)),
+        ("worst OV condition", lambda layer: _worst(layer.ov)),
+        ("least QK rank", lambda layer: min(head.rank for head in layer.qk)),
+        ("worst QK condition", lambda layer: _worst(layer.qk)),
+        "value gauge: gauge.vo",
+        ("score gauge", _qk),
+        ("dead units", lambda layer: layer.units and len(layer.units.dead)),
+        ("double units", lambda layer: layer.units and len(layer.units.duplicates)),
+        ("special", lambda layer: len(layer.special)),
+        numeric=(True,) * 10,
+        folded=True,
+    )
+    yield Fold("files", "The files", (Facts(tuple(_what(info))),))
+
+
+def _worst(heads: tuple[Product, ...]) -> Number:
+    """The largest condition number."""
+    return max((head.condition for head in heads if head.condition is not None), default=None)
+
+
+def _qk(layer: LayerInfo) -> Number:
+    """The gauge of scores: the basis, or where something turns the worst rotary plane."""
+    planes = layer.gauge.planes
+    return layer.gauge.qk if planes is None else float(2**planes)
+
+
+def _by_layer(info: Info, takeaway: str = "") -> Figure:
+    """Conditions of the worst heads, and of the stored bases."""
+    series: dict[str, list[Number]] = {
+        "what heads move (OV), worst head": [_worst(layer.ov) for layer in info.layers],
+        "where heads look (QK), worst head": [_worst(layer.qk) for layer in info.layers],
+        "stored basis of values": [layer.gauge.vo for layer in info.layers],
+        "stored basis of scores": [_qk(layer) for layer in info.layers],
     }
-    planes = "; for the worst rotary plane, the factor" if turning else ""
-    yield lines(
-        "gauge",
-        "Stored gauge (1 is balanced)",
-        "The condition of the stored bases, by layer.",
-        "",
+    known = {name: values for name, values in series.items() if any(v is not None for v in values)}
+    return lines(
         [layer.number for layer in info.layers],
-        {name: values for name, values in gauge.items() if None not in values},
+        known,
         y="condition",
         log=True,
-        note="Gauge, which does not affect the function: condition of the stored basis of the "
-        f"worst head relative to balanced factors{planes}.",
+        dashed=[name for name in known if name.startswith("stored")],
+        height=300,
+        key="conditions",
+        title="Condition numbers by layer",
+        alt="Largest over smallest singular value of the worst head of each layer, and the "
+        "condition of the stored bases, on a logarithmic scale.",
+        takeaway=takeaway,
+        note="Solid lines are matrices that the function depends on. Dashed lines are the gauge: "
+        "stored choices that no output depends on, compared with balanced ones (1). A canonical "
+        "form sets them to 1.",
     )
 
 
@@ -233,12 +283,14 @@ def _heads(info: Info, kind: str, measure: str) -> Figure:
         if not head.full
     ]
     figure = by_head(
-        f"{kind}-{measure}",
-        f"{kind}: {measure} of {name}",
-        f"A map of layers and heads: the {measure} of {name}.",
-        f"{len(lacking)} heads are rank-deficient." if lacking else "No head is rank-deficient.",
         values,
         what=measure if ranks else "log10",
+        key=f"{kind}-{measure}",
+        title=f"{kind}: {measure} of {name}",
+        alt=f"A map of layers and heads: the {measure} of {name}.",
+        takeaway=f"{len(lacking)} heads are rank-deficient."
+        if lacking
+        else "No head is rank-deficient.",
         note=note + " Crosses: rank-deficient heads." * bool(lacking),
     )
     if not lacking:

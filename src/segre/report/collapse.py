@@ -1,22 +1,19 @@
-"""Rank against depth, and paths."""
+"""Rank against depth: residuals by layer, in numbers."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
-from segre.collapse.commands import Depth, Paths, PathShares
+from segre.collapse.commands import Depth
 from segre.collapse.curves import Curve, Curves
 from segre.collapse.mechanisms import MechanismStudy
-from segre.collapse.residual import norm, relative_residual
 from segre.collapse.sinks import DOMINANT
-from segre.collapse.study import Study, medians
+from segre.collapse.study import Study
 from segre.fields.interface import Array
-from segre.report.blocks import Block, Cell, Facts, Say, Table, Tile, Title, elsewhere
-from segre.report.views import tabled, view
+from segre.report.blocks import Block, Say, Table, Tile, Title, tiles
+from segre.report.views import view
 from segre.values import counted, from_logarithm
 
 _ROWS = 14
@@ -29,7 +26,7 @@ def of_depth(depth: Depth) -> Iterator[Block]:
     last = "not measured" if depth.value is None else power(depth.value)
     name = str(found.model["model"]) if isinstance(found, Curves) else found.spec
     yield Title(name, terminal=False)
-    yield elsewhere(Facts((Tile("residual after the last layer", last, depth.status, depth.how),)))
+    yield tiles(Tile("residual after the last layer", last, depth.status, depth.how))
     if isinstance(found, Study):
         yield from _study(found)
     elif isinstance(found, MechanismStudy):
@@ -54,18 +51,20 @@ def _curves(found: Curves) -> Iterator[Block]:
         (str(layer), *(_cell(curve, layer, found.floor) for curve in found.curves))
         for layer in shown_layers(found.layers)
     ]
-    spreads = ("" if curve.floored else _number(curve.spread()[-1]) for curve in found.curves)
+    spreads = ("" if curve.floored else number(curve.spread()[-1]) for curve in found.curves)
     rows.append(("+-", *spreads))
     if found.fuse is not None:
         fused = (curve.fused for curve in found.curves)
-        means = ("" if one is None else _number(float(one.mean())) for one in fused)
+        means = ("" if one is None else number(float(one.mean())) for one in fused)
         rows.append((found.fuse, *means))
-    yield _table("residuals", ("layer", *(_short(str(x.variant)) for x in found.curves)), rows)
+    yield numbers_table(
+        "residuals", ("layer", *(_short(str(x.variant)) for x in found.curves)), rows
+    )
     if found.fuse is not None:
         yield Say(f"{found.fuse}: the streams of all layers, fused")
     floored = [curve for curve in found.curves if curve.floored is not None]
     if floored:
-        said_of = [f"Below {_number(found.floor)}, single precision shows only rounding errors."]
+        said_of = [f"Below {number(found.floor)}, single precision shows only rounding errors."]
         if any(curve.past is not None for curve in floored):
             said_of.append(
                 "Numbers below it are of the first input, with mean and residual "
@@ -77,16 +76,17 @@ def _curves(found: Curves) -> Iterator[Block]:
     yield from _sinks(found)
 
 
-def _table(key: str, names: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
+def numbers_table(key: str, names: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
+    """A table of numbers that are written already, aligned to the right."""
     return Table(key, "", names, tuple(rows), (True,) * len(names))
 
 
 def _cell(curve: Curve, layer: int, floor: float) -> str:
     """A mean; below the floor, what is known there."""
     if curve.floored is None or layer < curve.floored:
-        return _number(curve.mean()[layer])
+        return number(curve.mean()[layer])
     if curve.past is None:
-        return f"<{_number(floor)}"
+        return f"<{number(floor)}"
     return power(float(curve.past[layer]))
 
 
@@ -107,10 +107,10 @@ def _sinks(found: Curves) -> Iterator[Block]:
         for curve, _ in shown:
             factor, known = curve.mean("factor")[layer], curve.lost is None or layer < curve.lost
             bracket = f" ({factor:.0f})" if known and factor >= DOMINANT else ""
-            without = _number(curve.mean("without")[layer]) if bracket else ""
+            without = number(curve.mean("without")[layer]) if bracket else ""
             cells += [_cell(curve, layer, found.floor) + bracket, without]
         rows.append((str(layer), *cells))
-    yield _table("sinks", ("layer", *names), rows)
+    yield numbers_table("sinks", ("layer", *names), rows)
 
 
 def shown_layers(layers: int) -> list[int]:
@@ -133,7 +133,8 @@ def _short(name: str) -> str:
     return short.replace(":", "\n:").replace("=", "\n=")
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
+    """A number with two or three digits; - if it is not finite."""
     if not np.isfinite(value):
         return "-"
     if value == 0 or 0.01 <= value < 1000:
@@ -148,7 +149,7 @@ def power(log: float) -> str:
     >>> power(-0.5), power(-165.2), power(-8257.75)
     ('0.316', '6.3e-166', '1.8e-8258')
     """
-    return _number(10**log) if log > -4 or not np.isfinite(log) else from_logarithm(log)
+    return number(10**log) if log > -4 or not np.isfinite(log) else from_logarithm(log)
 
 
 def _study(found: Study) -> Iterator[Block]:
@@ -183,7 +184,7 @@ def _study(found: Study) -> Iterator[Block]:
         if found.certified is not None:
             cells.append(f"{found.certified[layer]:.4f}")
         rows.append((str(layer), *cells))
-    yield _table("residuals", tuple(names), rows)
+    yield numbers_table("residuals", tuple(names), rows)
     yield Say(
         "exponent: ratio of consecutive logarithms; order: ratio of consecutive steps (3 if every "
         "layer cubes the residual); step, theorem: the bounds"
@@ -209,130 +210,10 @@ def _mechanisms(found: MechanismStudy) -> Iterator[Block]:
         sizes = (np.median(values[:, layer]) for values in (found.residual, found.relative))
         rows.append((str(layer), *(f"{size:.2f}" for size in sizes), *cells))
     names = ("layer", "residual", "relative", "exponent", "near alike", "expected")
-    yield _table("residuals", names, rows)
+    yield numbers_table("residuals", names, rows)
     yield Say(
         "exponent: ratio of consecutive logarithms of the relative residual; near alike: measured "
         "power p such that tokens that differ by eps have a relative residual of order eps^p "
         "after the layer; expected: this power according to the properties of the "
         "mechanisms"
     )
-
-
-@tabled.register
-def table_of_depth(depth: Depth) -> Table:
-    """Decimal logarithms of the relative residual, after every layer."""
-    columns = dict(_columns(depth.found))
-    layers = range(depth.found.layers + 1)
-    rows = tuple((layer, *(column[layer] for column in columns.values())) for layer in layers)
-    title = "log10 of the relative residual, after every layer"
-    return Table("depth", title, ("layer", *columns), rows, (True,) * (len(columns) + 1))
-
-
-def _columns(found: Curves | Study | MechanismStudy) -> Iterator[tuple[str, list[Cell]]]:
-    if isinstance(found, Study):
-        yield "with skips" if found.skip else "without skips", _medians(found.own.relative)
-        if found.other is not None:
-            name = "without skips" if found.skip else "with skips"
-            yield name, _medians(found.other.relative)
-        return
-    if isinstance(found, MechanismStudy):
-        yield "as it is", _medians(found.relative)
-        return
-    for curve in found.curves:
-        yield str(curve.variant), [_finite(value) for value in curve.log10]
-
-
-def _medians(values: Array) -> list[Cell]:
-    return [_finite(value) for value in medians(values)]
-
-
-def _finite(value: float) -> Cell:
-    return float(value) if math.isfinite(value) else None
-
-
-@view.register
-def of_paths(found: Paths) -> Iterator[Block]:
-    """Contributions by length and layer."""
-    sums, heads = found.sums, found.heads
-    total = sum(sums.counts)
-    yield Title(f"{found.name}: {counted(total, 'path')}", found.status, style="")
-    sizes, relative = norm(sums.by_length), relative_residual(sums.by_length)
-    rows = [
-        (
-            str(length),
-            f"{count:.3g}" if count > 10**9 else f"{count:,}",
-            f"{count / total:.4f}",
-            _share(sums.shares[length]),
-            _number(float(np.mean(sizes[length]))),
-            _number(float(np.mean(relative[length]))),
-        )
-        for length, count in enumerate(sums.counts)
-        if count
-    ]
-    bias, whole = float(np.mean(norm(sums.bias))), float(np.mean(norm(sums.total)))
-    rows.append(("biases", "", "", _share(sums.bias_share), _number(bias), ""))
-    rows.append(("output", "", "", "1.0000", _number(whole), ""))
-    names = ("length", "paths", "of all", "share of output", "norm", "relative residual")
-    yield _table("paths", names, rows)
-    yield Say(
-        "share of output: <term, output> / |output|^2; shares sum to one, and are negative for "
-        "terms that point against the output"
-    )
-    yield Say(
-        "relative difference of the sum of all paths and biases from the network's output: "
-        f"{found.error:.1e}"
-    )
-    rest = 1 - np.mean(sums.bias_share)
-    layers = []
-    for layer in shown_layers(len(heads.shares) - 1):
-        own = heads.shares[layer].reshape(len(heads.shares[layer]), -1).mean(axis=1)
-        largest = int(own.argmax())
-        most = f"{_share(own[largest])} (head {largest + 1})"
-        layers.append((str(layer + 1), _share(own.sum()), _share(rest - own.sum()), most))
-    titles = ("layer", "share through its heads", "share around it", "largest share of a head")
-    yield _table("layers", titles, layers)
-    for path in found.sampled:
-        steps = " ".join(str(step) if step else "-" for step in path["path"])
-        yield Say(
-            f"path {steps}: norm {_number(path['norm'])}, relative residual "
-            f"{_number(path['relative'])}"
-        )
-
-
-def _share(values: Any) -> str:
-    """The mean over a batch."""
-    mean = float(np.mean(values))
-    return f"{mean:.4f}" if np.isfinite(mean) else "-"
-
-
-@tabled.register
-def table_of_paths(found: Paths) -> Table:
-    """A row for every length of paths."""
-    total = sum(found.sums.counts)
-    rows = tuple(
-        (length, count, count / total, float(np.mean(found.sums.shares[length])))
-        for length, count in enumerate(found.sums.counts)
-        if count
-    )
-    names = ("length", "paths", "of all", "share of output")
-    return Table("paths", "Paths by length", names, rows)
-
-
-@view.register
-def of_shares(found: PathShares) -> Iterator[Block]:
-    """Shares of paths by length."""
-    shares = found.value
-    yield Title(f"{found.model}: shares of paths by length", found.status, style="")
-    rows = [
-        (str(length), f"{shares[length]:.4f}")
-        for length in sorted(range(len(shares)), reverse=True)
-        if shares[length] >= 5e-5
-    ]
-    yield _table("shares", ("length", "share"), rows)
-
-
-@tabled.register
-def table_of_shares(found: PathShares) -> Table:
-    """A row for every length."""
-    rows = tuple(enumerate(map(float, found.value)))
-    return Table("shares", "Shares of all paths, by length", ("length", "of all"), rows)

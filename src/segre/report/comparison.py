@@ -219,10 +219,6 @@ def _dimensions(found: Comparison) -> Figure:
     shares = [100 * few / all_of_them for few, all_of_them in zip(known, whole, strict=True)]
     least = min(range(len(shares)), key=lambda n: shares[n])
     return bars(
-        "dimensions",
-        "Functional dimension as a share of the parameters",
-        "A bar for each design: the share of its parameters that the function depends on.",
-        f"The share is smallest for {letter(least)}: {shares[least]:.3g} %.",
         [_named(n, one, 32) for n, one in enumerate(found.designs)],
         {"dimension": shares, "redundant": [100 - share for share in shares]},
         unit="% of parameters",
@@ -230,15 +226,15 @@ def _dimensions(found: Comparison) -> Figure:
         words=[
             f"{value_in_words(one.finding)} of {one.finding.parameters:,}" for one in found.designs
         ],
+        key="dimensions",
+        title="Functional dimension as a share of the parameters",
+        alt="A bar for each design: the share of its parameters that the function depends on.",
+        takeaway=f"The share is smallest for {letter(least)}: {shares[least]:.3g} %.",
     )
 
 
 def _operations(found: Comparison) -> Figure:
     return lines(
-        "operations",
-        "Operations against the number of tokens",
-        "Operations of every design against the number of tokens, on logarithmic scales.",
-        _cheapest(found),
         found.tokens,
         {
             f"{letter(n)} {one.name}": [one.cost.total(tokens) for tokens in found.tokens]
@@ -248,6 +244,10 @@ def _operations(found: Comparison) -> Figure:
         log=True,
         first="tokens",
         log_x=True,
+        key="operations",
+        title="Operations against the number of tokens",
+        alt="Operations of every design against the number of tokens, on logarithmic scales.",
+        takeaway=_cheapest(found),
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from segre.analysis.diff import Diff
 from segre.checkpoint.changes import PIECES, Spot
@@ -11,6 +10,7 @@ from segre.checkpoint.updates import Update
 from segre.files import shown
 from segre.report.blocks import (
     Block,
+    Column,
     Facts,
     Figure,
     Page,
@@ -21,6 +21,7 @@ from segre.report.blocks import (
     Tile,
     Title,
     elsewhere,
+    table,
     terminal,
 )
 from segre.report.charts import heat_map, lines
@@ -37,6 +38,7 @@ _LAYERS = 40  # rows of the grid that are printed; of more layers, those that ch
 def of_diff(found: Diff) -> Iterator[Block]:
     """Configs, distances, ranks and outputs; then where the changes are."""
     yield Title("What changed between two checkpoints?", terminal=False)
+    yield elsewhere(Facts(tiles_of(found)))
     yield facts_block(found)
     if not found.changes.total.raw:
         return
@@ -238,47 +240,38 @@ def tiles_of(found: Diff) -> tuple[Tile, ...]:
 
 def pieces_of(found: Diff) -> Table:
     """Distances by piece."""
-    pieces = [(piece, found.by_piece[piece]) for piece in PIECES if piece in found.by_piece]
+    known = found.by_piece
+    columns: list[Column] = [("piece", str), ("distance", lambda piece: known[piece].relative)]
+    if found.changes.moved:
+        columns.append(("as stored", lambda piece: known[piece].relative_raw))
     note = f"Relative to the first model. Distance: {basis_in_words(found)}."
-    if not found.changes.moved:
-        rows = tuple((name, one.relative) for name, one in pieces)
-        return Table("pieces", "By piece", ("piece", "distance"), rows, (False, True), note)
-    both = tuple((name, one.relative, one.relative_raw) for name, one in pieces)
-    columns = ("piece", "distance", "as stored")
-    return Table("pieces", "By piece", columns, both, (False, True, True), note)
+    pieces = [piece for piece in PIECES if piece in known]
+    return table("pieces", "By piece", pieces, *columns, note=note)
 
 
 def most_of(found: Diff) -> tuple[Block, ...]:
     """Heads, units and tokens that changed most."""
     blocks: list[Block] = []
     for title, spots in spots_of(found):
-        tokens = spots[0].part == "embed"
-        columns = ("token", "id", "distance") if tokens else ("layer", "number", "distance", "")
-        rows = tuple(
-            (spot.text, spot.number, spot.distance)
-            if tokens
-            else (spot.part, spot.number, spot.distance, spot.text)
-            for spot in spots
-        )
-        numeric = (not tokens, True, True) if tokens else (True, True, True, False)
-        key = title.split()[0]
-        blocks.append(Table(key, f"{title[:1].upper()}{title[1:]}", columns, rows, numeric))
+        columns: tuple[Column, ...] = (("layer", "part", ">"), "number", "distance", ": text")
+        if spots[0].part == "embed":
+            columns = ("token: text", "id: number", "distance")
+        blocks.append(table(title.split()[0], title[:1].upper() + title[1:], spots, *columns))
     return tuple(blocks)
 
 
 def updates_of(found: Diff) -> Table:
     """All updates of matrices."""
-    rows = tuple(
-        (one.part, one.name, one.distance, rank_in_words(one), one.directions, one.stable_rank)
-        for one in found.updates
+    return table(
+        "updates",
+        "Rank of the updates",
+        found.updates,
+        *(("layer", "part", ">"), "matrix: name", "distance", ("rank", rank_in_words)),
+        *("99 % in: directions", "stable rank: stable_rank"),
+        note="Rank: number of singular values above rounding. 99 % in: directions that carry 99 % "
+        "of the squared change.",
+        folded=True,
     )
-    columns = ("layer", "matrix", "distance", "rank", "99 % in", "stable rank")
-    note = (
-        "Rank: number of singular values above rounding. 99 % in: directions that carry 99 % of "
-        "the squared change."
-    )
-    numeric = (True, False, True, False, True, True)
-    return Table("updates", "Rank of the updates", columns, rows, numeric, note, folded=True)
 
 
 @paged.register
@@ -345,18 +338,17 @@ def _maps(found: Diff) -> Iterator[Figure]:
         every["As stored"] = grid_of(found, stored=True)
     most = max((x for _, _, rows in every.values() for row in rows for x in row if x), default=1)
     for place, (title, (parts, pieces, cells)) in enumerate(every.items()):
-        figure = heat_map(
-            "grid-stored" if place else "grid",
-            f"Relative distance by layer and piece: {title[:1].lower()}{title[1:]}",
-            "A map of relative distances with a row for each layer and a column for each piece.",
-            _farthest(parts, pieces, cells),
+        yield heat_map(
             ("part", [part_in_words(part) for part in parts]),
             ("piece", pieces),
             cells,
             what="distance",
+            look={"zmin": 0, "zmax": most, "texttemplate": "%{z:.2g}"},
+            key="grid-stored" if place else "grid",
+            title=f"Relative distance by layer and piece: {title[:1].lower()}{title[1:]}",
+            alt="A map of relative distances with a row for each layer, a column for each piece.",
+            takeaway=_farthest(parts, pieces, cells),
         )
-        scale = {"zmin": 0, "zmax": most, "texttemplate": "%{z:.2g}"}
-        yield replace(figure, traces=({**figure.traces[0], **scale},))
 
 
 def _farthest(parts: list[str], pieces: list[str], cells: list[list[float | None]]) -> str:
@@ -393,23 +385,24 @@ def _spectra(found: Diff) -> Iterator[Figure]:
     largest = found.largest
     if not largest:
         return
-    count = max(len(one.spectrum) for one in largest.values())
-    series = {}
-    for name, one in largest.items():
-        top = max(float(one.spectrum[0]), 1e-300)
-        values = [max(float(value) / top, _LOWEST) for value in one.spectrum]
-        series[f"{name}, layer {one.part}"] = [*values, *[None] * (count - len(values))]
+    series = {
+        f"{name}, layer {one.part}": [
+            max(float(value) / max(float(one.spectrum[0]), 1e-300), _LOWEST)
+            for value in one.spectrum
+        ]
+        for name, one in largest.items()
+    }
     yield lines(
-        "spectra",
-        "Singular values of the update, relative to the largest",
-        "Lines: the singular values of the largest update of each kind of matrix.",
-        _low_rank(found),
-        range(1, count + 1),
+        range(1, max(map(len, series.values())) + 1),
         series,
         y="singular value",
         log=True,
         first="direction",
         mode="lines",
+        key="spectra",
+        title="Singular values of the update, relative to the largest",
+        alt="Lines: the singular values of the largest update of each kind of matrix.",
+        takeaway=_low_rank(found),
         note="A steep drop shows an update of low rank. Values below one millionth are drawn at "
         "one millionth.",
     )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from segre.analysis.part import percent
 from segre.finding import GROUPS, OWN, Finding, Findings, Status, Symmetry
-from segre.report.blocks import Block, Cell, Fact, Facts, Figure, Table, Tile, Title
+from segre.report.blocks import Block, Cell, Fact, Facts, Figure, Table, Tile, Title, table, tiles
 from segre.report.views import drawn, tabled, view
 
 _LONG = 100_000  # from here on thousands are marked
@@ -18,6 +19,16 @@ def of_finding(found: Finding) -> Iterator[Block]:
     """The dimension, how it is known, and the symmetries that account for the other parameters."""
     yield Title(str(found.spec))
     yield Facts(tuple(_facts(found)), grouped=found.parameters >= _LONG)
+    yield tiles(Tile("Parameters", f"{found.parameters:,}", "exact"), *redundant_tile(found))
+
+
+def redundant_tile(found: Finding) -> Iterator[Tile]:
+    """How many parameters are redundant, if that is known."""
+    if found.redundant is not None:
+        least = "" if found.number is not None else "about " if found.upper is None else "at least "
+        remark = f"{percent(found.redundant, found.parameters, 3)} of all; they do not change "
+        value = f"{least}{found.redundant:,}"
+        yield Tile("Redundant parameters", value, found.label, f"{remark}the function")
 
 
 def _facts(found: Finding) -> Iterator[Fact]:
@@ -103,14 +114,9 @@ def _when(symmetry: Symmetry) -> str:
 @tabled.register
 def symmetries_of(found: Finding) -> Table:
     """All symmetries."""
-    names: tuple[str, ...] = ("symmetry", "where", "dimensions")
-    rows: list[tuple[Cell, ...]] = [(x.name, x.where, x.dimension) for x in found.symmetries]
-    if found.redundancy is not None:
-        names = (*names, "piece", "holds")
-        rows = [
-            (*row, one.group, one.holds) for row, one in zip(rows, found.symmetries, strict=True)
-        ]
-    return Table("symmetries", "Symmetries", names, tuple(rows))
+    more = ("piece: group", "holds") if found.redundancy is not None else ()
+    columns = ("symmetry: name", "where", "dimensions: dimension", *more)
+    return table("symmetries", "Symmetries", found.symmetries, *columns)
 
 
 @view.register
@@ -143,14 +149,14 @@ def plot_of_findings(several: Findings) -> Iterator[Figure]:
     totals = [sum(each) for each in zip(*shares.values(), strict=True)]
     most = max(range(len(totals)), key=lambda n: totals[n])
     yield bars(
-        "redundant",
-        "Redundant parameters, by piece",
-        "A bar for each architecture: redundant parameters as a share of all, by piece.",
-        f"The share is largest for {several.names[most]}: {totals[most]:.3f} %.",
         [name[:60] for name in several.names],
         {group: values for group, values in shares.items() if any(values)} or {"none": totals},
         unit="redundant parameters, % of all",
         words=[f"{total:.3f} %" for total in totals],
+        key="redundant",
+        title="Redundant parameters, by piece",
+        alt="A bar for each architecture: redundant parameters as a share of all, by piece.",
+        takeaway=f"The share is largest for {several.names[most]}: {totals[most]:.3f} %.",
     )
 
 

@@ -1,10 +1,11 @@
-"""Answers about given weights: same function, strata, recovered weights."""
+"""Answers about given weights of small networks: same function, strata, recovered weights."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from segre.geometry.polynomial_stratum import FilterPoint, PolynomialPoint, QuadraticPoint
 from segre.geometry.recovery.answer import Recovered
 from segre.geometry.strata import Stratum
 from segre.geometry.verdict import Comparison
@@ -12,7 +13,7 @@ from segre.report.blocks import Block, Fact, Facts, Say, Table, Title
 from segre.report.views import view
 
 _COLOURS = {"same": "bold green", "different": "bold red", "undecided": "bold yellow"}
-TANGENT = "dimensions of the tangent space at these weights"
+_TANGENT = "dimensions of the tangent space at these weights"
 
 
 @view.register
@@ -40,28 +41,81 @@ def of_stratum(found: Stratum) -> Iterator[Block]:
     every = "dimensions spanned by the tangent spaces at all weights with this function"
     yield Facts(
         (
-            ("point", "", kind_in_words(found)),
+            ("point", "", _kind(found)),
             ("boundary", "", "yes: real weights miss functions nearby" if found.boundary else "no"),
             ("rank of V", found.rank_V, f"of at most {min(found.d, found.d_out)}"),
             ("rank of A", found.rank_A, f"of at most {min(found.a, found.d)}"),
             ("dimension", found.dimension, "of the function space"),
-            ("tangent", found.tangent, TANGENT),
+            ("tangent", found.tangent, _TANGENT),
             ("tangents", found.tangent_span, every),
             *(("fiber" if not n else "", "", part) for n, part in enumerate(found.fiber)),
-            arithmetic(found),
+            _arithmetic(found),
         ),
         grouped=False,
     )
 
 
-def kind_in_words(found: Any) -> str:
+def _kind(found: Any) -> str:
     """The kind of a point, and why it is that."""
     return f"{found.kind}: {', '.join(found.reasons)}" if found.reasons else str(found.kind)
 
 
-def arithmetic(found: Any) -> Fact:
+def _arithmetic(found: Any) -> Fact:
     """In which numbers a point was classified."""
     return "arithmetic", "", "exact" if found.exact else "float64, tolerance 1e-9"
+
+
+@view.register
+def of_filter_point(found: FilterPoint) -> Iterator[Block]:
+    """The kind of point, and all filters with this function."""
+    yield from _point(found, _filters(found))
+
+
+def _filters(found: FilterPoint) -> Iterator[Fact]:
+    if not found.filters:
+        yield "filters", "", "one of them is zero, the others are arbitrary"
+    elif found.filters == 1:
+        yield "filters", 1, "choice up to scale"
+    else:
+        yield "filters", found.filters, "choices up to scale:"
+        for branch in found.branches:
+            yield "", "", " ".join(f"({', '.join(taps)})" for taps in branch)
+        if found.filters > len(found.branches):
+            yield "", "", f"and {found.filters - len(found.branches):,} more"
+    if found.tangent_span is not None and found.filters > 1:
+        said = "dimensions spanned by the tangent spaces of all choices"
+        yield "tangents", str(found.tangent_span), said
+
+
+@view.register
+def of_quadratic_point(found: QuadraticPoint) -> Iterator[Block]:
+    """The kind of point, the signature, and whether output signs make it a boundary point."""
+    n, m, _ = found.spec.widths
+    plus, minus = found.signature
+    p, q, z = found.outputs
+    signs = f"output weights: {p} positive, {q} negative" + f", {z} zero" * bool(z)
+    said = "no: these signs reach all functions nearby"
+    if found.boundary:
+        said = "yes: some functions nearby need other signs"
+    yield from _point(
+        found,
+        [
+            ("rank", found.rank, f"of at most {min(n, m)}"),
+            ("signature", "", f"{plus} positive and {minus} negative eigenvalues"),
+            ("boundary", "", f"{said} ({signs})"),
+        ],
+    )
+
+
+def _point(found: PolynomialPoint, facts: Iterable[Fact]) -> Iterator[Block]:
+    yield Title(str(found.spec))
+    first: list[Fact] = [
+        ("point", "", _kind(found)),
+        ("dimension", str(found.dimension), "of the function space"),
+    ]
+    if found.tangent is not None:
+        first.append(("tangent", str(found.tangent), _TANGENT))
+    yield Facts((*first, *facts, _arithmetic(found)))
 
 
 @view.register

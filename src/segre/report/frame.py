@@ -7,13 +7,13 @@ import io
 from typing import Any
 
 from segre.libraries import library
-from segre.report.views import table_of
+from segre.report.views import tabled
 
 
 def frame_of(answer: object) -> Any:
     """The table of an answer as a DataFrame."""
     pandas = library("pandas", "to_pandas", extra="tables")
-    table = table_of(answer)
+    table = tabled(answer)
     frame = pandas.DataFrame(list(table.rows), columns=list(table.columns))
     for place, name in enumerate(table.columns):
         cells = [row[place] for row in table.rows]
@@ -25,7 +25,7 @@ def frame_of(answer: object) -> Any:
 
 def csv_of(answer: object) -> str:
     """One line for each row of the answer's table, after the names of its columns."""
-    table = table_of(answer)
+    table = tabled(answer)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table.columns)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from segre.checkpoint.content_hash import STEPS, ContentHash, Hashes
 from segre.checkpoint.lineage import Lineage, Relation
-from segre.report.blocks import Block, Facts, Figure, Say, Table, Title, Tree
+from segre.report.blocks import Block, Facts, Figure, Say, Table, Title, Tree, table
 from segre.report.charts import heat_map
 from segre.report.views import drawn, tabled, view
 
@@ -51,15 +50,21 @@ def of_lineage(found: Lineage) -> Iterator[Block]:
         return
     yield Title(f"{len(found.names)} checkpoints", terminal=False)
     skipped = _common(found.names)
-    rows = []
-    for pair in found:
-        share = "" if pair.kinship is None else f"{pair.kinship.share:.{pair.digits}f}"
-        names = " - ".join(name[skipped:] for name in (pair.one, pair.two))
-        known = pair.kinship is None or pair.kinship.members
-        rows.append((names, pair.verdict, share, f"{pair.distance:.2g}" if known else ""))
-    columns = ("pair", "verdict", "relatives", "distance")
-    numeric = (False, False, True, True)
-    yield Table("pairs", "", columns, tuple(rows), numeric, wraps=columns)
+
+    def shared(pair: Relation) -> str:
+        return "" if pair.kinship is None else f"{pair.kinship.share:.{pair.digits}f}"
+
+    def distance(pair: Relation) -> float | None:
+        return pair.distance if pair.kinship is None or pair.kinship.members else None
+
+    yield table(
+        "pairs",
+        "",
+        found,
+        ("pair", lambda pair: " - ".join(name[skipped:] for name in (pair.one, pair.two))),
+        *("verdict", ("relatives", shared, ">"), ("distance", distance, ".2g")),
+        wraps=("pair", "verdict", "relatives", "distance"),
+    )
     yield Say("tree: the nearest relatives, from the middle of each group", "dim")
     yield from _trees(found, skipped)
     for number, group in enumerate(found.groups, 1):
@@ -103,17 +108,17 @@ def plots_of_lineage(found: Lineage) -> Iterator[Figure]:
     cells = [[float(found.distances[i, j]) for j in order] for i in order]
     origins = f"{len(found.groups)} origin{'s' * (len(found.groups) != 1)}"
     distances = heat_map(
-        "distances",
-        "Distances",
-        "A map of the distances between all checkpoints.",
-        f"{len(names)} checkpoints, {origins}.",
         ("checkpoint", labels),
         ("checkpoint", labels),
         cells,
         what="distance",
+        look={"colorscale": "Blues_r", "zmin": 0, "zmax": 2**0.5, "texttemplate": "%{z:.2f}"},
+        key="distances",
+        title="Distances",
+        alt="A map of the distances between all checkpoints.",
+        takeaway=f"{len(names)} checkpoints, {origins}.",
         note=_DISTANCES,
     )
-    scale = {"colorscale": "Blues_r", "zmin": 0, "zmax": 2**0.5, "texttemplate": "%{z:.2f}"}
     lines = tuple(
         {"mode": "lines", "x": list(far), "y": list(high), "line": {"color": "@1"}}
         for high, far in zip(tree["icoord"], tree["dcoord"], strict=True)
@@ -127,7 +132,7 @@ def plots_of_lineage(found: Lineage) -> Iterator[Figure]:
     title = f"{len(names)} checkpoints, {origins}: tree"
     alt = "A tree of the checkpoints, by average linkage."
     yield Figure("tree", title, alt, "", lines, layout, distances.numbers, distances.height)
-    yield replace(distances, traces=({**distances.traces[0], **scale},))
+    yield distances
 
 
 @tabled.register(Lineage)
@@ -135,17 +140,15 @@ def plots_of_lineage(found: Lineage) -> Iterator[Figure]:
 def table_of_pairs(found: Lineage | Relation) -> Table:
     """Every pair: verdict, relatives, distance."""
     pairs = found.pairs if isinstance(found, Lineage) else (found,)
-    names = ("one", "two", "verdict", "relatives", "threshold", "distance", "reason")
-    rows = tuple(
-        (
-            *(pair.one, pair.two, pair.verdict),
-            None if pair.kinship is None else pair.kinship.share,
-            None if pair.kinship is None else pair.kinship.threshold,
-            *(pair.distance, pair.reason),
-        )
-        for pair in pairs
+    return table(
+        "pairs",
+        "Pairs",
+        pairs,
+        *("one", "two", "verdict"),
+        ("relatives", lambda pair: pair.kinship and pair.kinship.share),
+        ("threshold", lambda pair: pair.kinship and pair.kinship.threshold),
+        *("distance", "reason"),
     )
-    return Table("pairs", "Pairs", names, rows)
 
 
 @view.register
@@ -172,8 +175,7 @@ def of_hash(found: ContentHash) -> Iterator[Block]:
 @tabled.register
 def table_of_numbers(found: ContentHash) -> Table:
     """Every number, and its rounding error."""
-    rows = tuple((x.part, x.name, x.value, x.error) for x in found.numbers)
-    return Table("numbers", "Numbers", ("part", "number", "value", "error"), rows)
+    return table("numbers", "Numbers", found.numbers, "part", "number: name", "value", "error")
 
 
 @view.register
@@ -193,7 +195,5 @@ def of_hashes(found: Hashes) -> Iterator[Block]:
 @tabled.register
 def table_of_hashes(found: Hashes) -> Table:
     """Every checkpoint, and its hashes."""
-    rows = tuple(
-        (x.name, x.values, None if x.function is None else x.function.hash) for x in found.each
-    )
-    return Table("hashes", "Hashes", ("model", "values", "function"), rows)
+    function = ("function", lambda one: one.function and one.function.hash)
+    return table("hashes", "Hashes", found.each, "model: name", "values", function)

@@ -17,7 +17,7 @@ _DIGITS = 10
 @view.register
 def of_optimum(found: Optimum) -> Iterator[Block]:
     """The objective, the proved bound, and the gap between them."""
-    yield Title("Distance from the global optimum", found.status, terminal=False)
+    yield Title("Distance from the global optimum", "bounded", terminal=False)
     heads = counted(found.heads, "head")
     yield Say(f"objective of the {heads}: {up(found.objective)}", wrap=False)
     yield Say(f"proved for any number of heads: at least {down(found.bound)}", wrap=False)

@@ -1,8 +1,8 @@
 """Plots as files (.png, .svg, .pdf): the figures of an answer, drawn by matplotlib.
 
 A figure is described by traces and a layout of plotly (`blocks.Figure`). This draws what segre
-uses of them: lines, markers, bars and maps; axes that are logarithmic, reversed or have given
-ticks.
+uses of them: lines, markers, bars, maps, and curves and surfaces in space; axes that are
+logarithmic, reversed or have given ticks.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from segre.report.blocks import Figure
-from segre.report.drawing import picture, plain_number
-from segre.report.views import figures_of
+from segre.report.drawing import is_interactive, picture, plain_number, require_format
+from segre.report.views import drawn, paged
 
 COLOURS = ("#1f5fa8", "#c26a12", "#2c7d4f", "#b3202c", "#7a4fb5", "#5b6770", "#00838f", "#8d6e00")
 _NAMED = {"@ink": "0.2", "@faint": "0.45", "@grid": "0.8"}
@@ -30,20 +30,29 @@ _MANY = 8  # names in a legend that may cover the plot
 _LONG = 44  # letters of a name
 
 
+def draw(answer: object, path: Path) -> None:
+    """Draw the plots of an answer in the format given by the file's extension."""
+    require_format(path)
+    if is_interactive(path):
+        from segre.report.page.render import write_page
+
+        write_page(paged(answer), path)
+    else:
+        plot(answer, path)
+
+
 def plot(answer: object, path: Path) -> None:
     """Draw the plots of an answer in one picture."""
-    figures = figures_of(answer)
+    figures = list(drawn(answer))
     across = min(len(figures), _ACROSS if len(figures) != 4 else 2)
     down = -(-len(figures) // across)
     notes = " ".join(dict.fromkeys(figure.note for figure in figures if figure.note))
     said = " ".join(dict.fromkeys(figure.takeaway for figure in figures if figure.takeaway))
     height = down * max(figure.height for figure in figures) / _DOTS
     with picture(path, max(6.4, 5.2 * across), max(3.4, 0.6 + height)) as page:
-        axes = page.subplots(down, across, squeeze=False).ravel()
-        for ax, figure in zip(axes, figures, strict=False):
-            _draw(ax, figure)
-        for ax in axes[len(figures) :]:
-            ax.set_visible(False)
+        for place, figure in enumerate(figures, 1):
+            solid = {"projection": "3d"} if "scene" in figure.layout else {}
+            draw_figure(page.add_subplot(down, across, place, **solid), figure)
         if said:
             page.suptitle(textwrap.fill(said, 80 * across), fontsize=10)
         if 0 < len(notes) <= _CAPTION:
@@ -51,9 +60,13 @@ def plot(answer: object, path: Path) -> None:
             page.supxlabel(words, fontsize=8, color=_NAMED["@faint"])
 
 
-def _draw(ax: Any, figure: Figure) -> None:
+def draw_figure(ax: Any, figure: Figure) -> None:
+    """Draw the traces of a figure on axes of matplotlib."""
     layout = figure.layout
     shown = [trace for trace in figure.traces if trace.get("visible", True)]
+    if "scene" in layout:
+        _solid(ax, figure)
+        return
     bars = _Bars(layout.get("barmode") == "stack", len(shown))
     for place, trace in enumerate(shown):
         kind = trace.get("type", "scatter")
@@ -66,6 +79,9 @@ def _draw(ax: Any, figure: Figure) -> None:
     ax.set_title(textwrap.fill(figure.title, 52), fontsize=10)
     for name in ("x", "y"):
         _axis(ax, name, layout.get(f"{name}axis", {}))
+    for note in layout.get("annotations", ()):
+        words = note["text"].replace("<br>", "\n")
+        ax.text(note["x"], note["y"], words, ha="center", va="center", fontsize=9, color="0.35")
     if layout.get("yaxis", {}).get("scaleanchor"):
         ax.set_aspect("equal")
     maps = any(trace.get("type") == "heatmap" for trace in shown)
@@ -111,26 +127,61 @@ def _line(ax: Any, trace: Mapping[str, Any], place: int) -> None:
     line, marker = trace.get("line", {}), trace.get("marker", {})
     colour = _colour(line.get("color", marker.get("color")), place)
     if trace.get("fill"):
-        ax.fill(x, y, color=colour, alpha=0.12, lw=0)
+        ax.fill(x, y, color=_colour(trace["fillcolor"], place), alpha=0.12, lw=0)
+        ax.plot(x, y, color=colour, lw=0.8 * line["width"], label=trace.get("name"))
         return
     mode = trace.get("mode", "lines+markers")
-    symbol = marker.get("symbol", 0)
-    shape = _SYMBOLS[symbol % len(_SYMBOLS)] if isinstance(symbol, int) else symbol[:1]
+    shape, hollow = _shape(marker.get("symbol", 0))
+    points = "markers" in mode and (len(x) <= 60 or "lines" not in mode)
     style: dict[str, Any] = {
         "color": colour,
         "ls": _DASHES[line.get("dash", "solid")] if "lines" in mode else "",
-        "marker": shape if "markers" in mode and len(x) <= 60 else "",
+        "marker": shape if points else "",
+        "markerfacecolor": "white" if hollow else colour,
+        "alpha": marker.get("opacity", 1),
         "ms": 0.85 * marker.get("size", 6),
         "lw": 0.8 * line.get("width", 2),
         "label": trace.get("name") if trace.get("showlegend", True) else None,
     }
-    spread = trace.get("error_y")
-    if spread:
-        ax.errorbar(x, y, spread["array"], capsize=3, **style)
+    spread = trace.get("error_y", {})
+    if spread.get("visible", bool(spread)):
+        reach = spread["array"]
+        both = [spread["arrayminus"], reach] if "arrayminus" in spread else reach
+        ax.errorbar(x, y, both, capsize=3, elinewidth=0.8, **style)
     else:
         ax.plot(x, y, **style)
     if "text" in mode:
         ax.annotate(f" {trace['text'][-1]}", (x[-1], y[-1]), fontsize=8, annotation_clip=False)
+
+
+def _shape(symbol: int | str) -> tuple[str, bool]:
+    """A marker by its number or name in plotly, and whether it is open.
+
+    >>> _shape(1), _shape("x"), _shape("circle-open")
+    (('s', False), ('x', False), ('o', True))
+    """
+    if isinstance(symbol, int):
+        return _SYMBOLS[symbol % len(_SYMBOLS)], False
+    return "x" if symbol.startswith("x") else "o", symbol.endswith("-open")
+
+
+def _solid(ax: Any, figure: Figure) -> None:
+    """Surfaces, curves and points in space."""
+    for place, trace in enumerate(figure.traces):
+        place_in_space = [np.asarray(trace[name], dtype=float) for name in "xyz"]
+        given = trace.get("line", trace.get("marker", {})).get("color")
+        colour = _colour(given, place)
+        if trace["type"] == "surface":
+            ax.plot_surface(*place_in_space, color=COLOURS[0], alpha=0.45, rstride=2, cstride=2)
+        elif isinstance(given, list):  # a curve, coloured along its way
+            ax.scatter(*place_in_space, c=given, cmap="hsv", s=9)
+        else:
+            ax.plot(*place_in_space, color=colour, lw=0.9, marker="o" if "marker" in trace else "")
+            if "text" in trace:
+                ax.text(*(one[0] for one in place_in_space), f"  {trace['text'][0]}", color=colour)
+    scene = figure.layout["scene"]
+    ax.set(**{f"{name}label": scene[f"{name}axis"]["title"]["text"] for name in "xyz"})
+    ax.set_title(textwrap.fill(figure.title, 52), fontsize=10)
 
 
 class _Bars:
@@ -150,11 +201,11 @@ class _Bars:
         label = trace.get("name")
         where = list(map(str, names)) if across else _numbers(names)
         draw, start = (ax.barh, "left") if across else (ax.bar, "bottom")
-        drawn = draw(where, values, 0.7, color=colour, label=label, **{start: starts})
+        shown = draw(where, values, 0.7, color=colour, label=label, **{start: starts})
         for name, begin, value in zip(names, starts, values, strict=True):
             self.ends[name] = begin + value
         if trace.get("text"):
-            ax.bar_label(drawn, trace["text"], fontsize=8, padding=3)
+            ax.bar_label(shown, trace["text"], fontsize=8, padding=3)
             ax.margins(x=0.2)
 
 
@@ -184,7 +235,7 @@ def _map(ax: Any, trace: Mapping[str, Any]) -> None:
             if np.isfinite(value):
                 dark = sum(image.cmap(image.norm(value))[:3]) < 1.4
                 place = (column + 1, row + 1)
-                words = format(value, form)
+                words = trace["text"][row][column] if "text" in trace else format(value, form)
                 ax.text(*place, words, ha="center", va="center", fontsize=8, color=f"{dark:.0f}")
 
 

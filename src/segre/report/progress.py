@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from html import escape
 from importlib import import_module
 from typing import Any
@@ -29,21 +29,11 @@ def progress_bar(quiet: bool = False, rate: bool = False) -> Iterator[Show]:
     ...     segre.dimension("softmax/d=4,4/a=2/t=3", progress=progress).value
     28
     """
-    with _bar(quiet, rate) as show:
+    if quiet or not (in_notebook() or sys.stderr.isatty()):
+        yield lambda _stage, _done, _total: None
+        return
+    with (_NotebookBar if in_notebook() else _terminal_bar)(rate) as show:
         yield show
-
-
-def _bar(quiet: bool, rate: bool) -> AbstractContextManager[Show]:
-    if quiet:
-        return _nothing()
-    if in_notebook():
-        return _notebook_bar(rate)
-    return _terminal_bar(rate) if sys.stderr.isatty() else _nothing()
-
-
-@contextmanager
-def _nothing() -> Iterator[Show]:
-    yield lambda _stage, _done, _total: None
 
 
 # --- terminals --------------------------------------------------------------------------------
@@ -121,17 +111,9 @@ def in_notebook() -> bool:
     return getattr(shell, "kernel", None) is not None
 
 
-@contextmanager
-def _notebook_bar(rate: bool) -> Iterator[Show]:
-    """An HTML bar that is updated in place; it needs IPython, but no widgets."""
-    bar = _NotebookBar(rate)
-    try:
-        yield bar.show
-    finally:
-        bar.clear()
-
-
 class _NotebookBar:
+    """An HTML bar that is updated in place; it needs IPython, but no widgets."""
+
     def __init__(self, rate: bool) -> None:
         self.rate = rate
         self.began = self.drawn = time.monotonic()
@@ -161,7 +143,10 @@ class _NotebookBar:
         else:
             self.handle.update(ipython.HTML(html))
 
-    def clear(self) -> None:
+    def __enter__(self) -> Show:
+        return self.show
+
+    def __exit__(self, *_error: object) -> None:
         if self.handle is not None:
             self._display("")
 

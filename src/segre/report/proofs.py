@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
-from segre.finding import proved
 from segre.referee.verdict import Verdict
-from segre.report.blocks import Block, Facts, Items, Say, Tile, Title, elsewhere, terminal
+from segre.report.blocks import Block, Items, Say, Tile, Title, elsewhere, terminal, tiles
 from segre.report.views import view
+from segre.result import claim_in_words
 
 
 @view.register
@@ -16,7 +15,7 @@ def of_verdict(verdict: Verdict) -> Iterator[Block]:
     """Every check and what the checks prove, or the first check that fails."""
     yield Title("Is the certificate valid?", terminal=False)
     word = "valid" if verdict.valid else "invalid"
-    yield elsewhere(Facts((Tile("certificate", word, verdict.status, _checked(verdict)),)))
+    yield tiles(Tile("certificate", word, verdict.status, _checked(verdict)))
     if not verdict.valid:
         yield Say(f"invalid: {verdict.reason}", wrap=False)
         return
@@ -28,14 +27,3 @@ def of_verdict(verdict: Verdict) -> Iterator[Block]:
 def _checked(verdict: Verdict) -> str:
     by_theorem = verdict.kind == "theorem"
     return f"{'hypotheses and count, not the theorem, ' * by_theorem}checked by the referee"
-
-
-def claim_in_words(claim: Mapping[str, Any], theorem: str | None) -> str:
-    """What a certificate claims, and what proves it."""
-    if claim["status"] == "proved":
-        known = proved(theorem)
-        return f"dimension {claim['upper']:,} of {claim['parameters']:,} parameters, {known}"
-    return (
-        f"{claim['lower']:,} <= dimension <= {claim['upper']:,} of {claim['parameters']:,} "
-        "parameters, both bounds proved by computation"
-    )

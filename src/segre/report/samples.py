@@ -53,10 +53,8 @@ def _shortened(found: SampleCount) -> Iterator[tuple[str, str, str]]:
 @tabled.register
 def table_of_samples(found: SampleCount) -> Table:
     """A row for each number of inputs: the rank, the gain in rank, and the output numbers."""
-    rows = [
-        (n, rank, gain, n * found.outputs)
-        for n, (rank, gain) in enumerate(zip(found.ranks, found.gains, strict=True), 1)
-    ]
+    counts = range(1, len(found.ranks) + 1)
+    rows = zip(counts, found.ranks, found.gains, (n * found.outputs for n in counts), strict=True)
     return Table("ranks", "Ranks", ("inputs", "rank", "new", "outputs"), tuple(rows))
 
 
@@ -69,10 +67,6 @@ def plot_of_samples(found: SampleCount) -> Iterator[Figure]:
     rank = f"rank: {found.value} inputs ({found.status})"
     naive = f"output numbers: {found.naive} inputs"
     yield lines(
-        "ranks",
-        f"{str(found.spec)[:80]}",
-        "The rank of the Jacobian against the number of generic inputs.",
-        "",
         inputs,
         {
             rank: [0, *found.ranks, target],
@@ -80,8 +74,10 @@ def plot_of_samples(found: SampleCount) -> Iterator[Figure]:
             known: [target] * len(inputs),
         },
         y="rank of the Jacobian",
-        log=False,
         first="generic inputs",
         dashed=(naive,),
         dotted=(known,),
+        key="ranks",
+        title=str(found.spec)[:80],
+        alt="The rank of the Jacobian against the number of generic inputs.",
     )

@@ -1,4 +1,4 @@
-"""All outcomes together: as text, as one page, and as a page of the documentation."""
+"""All outcomes together: as text, as one page, and as a page of the documentation; theorems."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from segre.report.blocks import (
     Table,
     Tile,
     Title,
+    table,
     terminal,
 )
 from segre.report.markdown import markdown_of
@@ -23,6 +24,7 @@ from segre.report.views import paged, view
 from segre.reproduce.claim import Claim
 from segre.reproduce.experiment import Outcome
 from segre.reproduce.scoreboard import Scoreboard
+from segre.reproduce.theorems import Comparison
 from segre.values import counted
 
 CLAIMS = ("claim", "source", "expected", "measured", "status")
@@ -32,14 +34,17 @@ CLAIMS = ("claim", "source", "expected", "measured", "status")
 def of_scoreboard(found: Scoreboard) -> Iterator[Block]:
     """One line for each experiment."""
     yield Title("Claims of related works, rerun", terminal=False)
-    table = summary(found)
-    yield terminal(Say(f"{table.title}:"))
-    yield table
+    counts = summary(found)
+    yield terminal(Say(f"{counts.title}:"))
+    yield counts
     for name, reason in found.left_out:
         yield Say(f"Left out: {name}: {reason}")
-    counts = ", ".join(f"{count} {status}" for status, count in found.counts().items())
     yield Say()
-    yield Say(f"Claims: {counts}.")
+    yield Say(f"Claims: {_counts(found)}.")
+
+
+def _counts(found: Scoreboard) -> str:
+    return ", ".join(f"{count} {status}" for status, count in found.counts().items())
 
 
 def summary(found: Scoreboard) -> Table:
@@ -101,6 +106,21 @@ def _section(one: Outcome) -> Section:
     )
 
 
+@view.register
+def of_comparison(found: Comparison) -> Iterator[Block]:
+    """A line for each theorem, where its hypotheses hold and where they do not."""
+    yield Title("The theorems against exact ranks", terminal=False)
+    counts = [(name, name, ",") for name in ("architectures", "equal", "undecided", "different")]
+    for within, title in ((True, "Hypotheses hold"), (False, "A hypothesis fails")):
+        rows = [row for row in found.rows if row.within == within]
+        if rows:
+            yield Say(f"{title}: the theorem's dimension compared with the exact rank.")
+            yield table(title, "", rows, "theorem", *counts)
+    said = "Undecided: the theorem's dimension lies between two proved bounds that do not meet."
+    yield Say(said)
+    yield Say(f"Mismatches where the hypotheses hold: {found.mismatches}.")
+
+
 # --- a page of the documentation ----------------------------------------------------------------
 
 
@@ -110,12 +130,11 @@ def markdown(found: Scoreboard, pictures: str) -> str:
 
 
 def _for_the_site(found: Scoreboard, pictures: str) -> Iterator[Block]:
-    counts = ", ".join(f"{count} {status}" for status, count in found.counts().items())
     yield Title("Reproductions")
     yield Say(
         "Claims of related works, rerun with segre from seeds. This page is made from stored "
         "results (docs/results in the repository); `segre reproduce --all -o results` "
-        f"recomputes them. {len(found.outcomes)} experiments, claims: {counts}."
+        f"recomputes them. {len(found.outcomes)} experiments, claims: {_counts(found)}."
     )
     yield replace(summary(found), title="")
     for one in found.outcomes:

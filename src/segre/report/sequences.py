@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import astuple, fields
 
-from segre.report.blocks import Block, Figure, Say, Table, Title
+from segre.report.blocks import Block, Figure, Say, Table, Title, table
 from segre.report.charts import Number, lines
 from segre.report.views import drawn, tabled, view
 from segre.sequence.cost import CostLine, Costs
@@ -31,21 +31,18 @@ def short(count: int | None) -> str:
 def of_costs(found: Costs) -> Iterator[Block]:
     """A line for each number of tokens and kind of heads."""
     yield Title("Costs on long sequences", terminal=False)
-    names = (
-        *("tokens", "layers", "heads", "mechanism", "method"),
-        *("mixing", "if dense", "maps", "bytes", "state", "faster from"),
+    counts = {"mixing": "operations", "if dense": "dense", "maps": "maps"}
+    counts |= {"bytes": "bytes", "state": "state"}
+    yield table(
+        "costs",
+        "",
+        found.lines,
+        ("tokens", "tokens", ","),
+        *("layers", "heads", "mechanism", "method"),
+        *((name, lambda line, n=n: short(getattr(line, n)), ">") for name, n in counts.items()),
+        ("faster from", "crossover", ","),
+        empty="-",
     )
-    rows = tuple(
-        (
-            *(line.tokens, line.layers, line.heads, line.mechanism, line.method),
-            *map(short, (line.operations, line.dense, line.maps, line.bytes, line.state)),
-            line.crossover,
-        )
-        for line in found.lines
-    )
-    numeric = (True, True, True, False, False, *[True] * 6)
-    formats = (",", *[""] * 9, ",")
-    yield Table("costs", "", names, rows, numeric, formats=formats, empty="-")
     for tokens in found.tokens:
         state = found.state(tokens)
         kept = f"{short(state)} numbers of state"
@@ -72,10 +69,6 @@ def plot_of_costs(found: Costs) -> Iterator[Figure]:
         series.setdefault(f"{name}, if dense", []).append(line.dense)
     known = {name: values for name, values in series.items() if len(values) == len(tokens)}
     yield lines(
-        "operations",
-        "Operations of mixing",
-        "Operations against the number of tokens, on logarithmic scales.",
-        "",
         tokens,
         known,
         y="operations",
@@ -83,4 +76,7 @@ def plot_of_costs(found: Costs) -> Iterator[Figure]:
         first="tokens",
         log_x=True,
         dotted=[name for name in known if name.endswith("if dense")],
+        key="operations",
+        title="Operations of mixing",
+        alt="Operations against the number of tokens, on logarithmic scales.",
     )

@@ -11,7 +11,8 @@ import numpy as np
 
 from segre.analysis.run import Analysis
 from segre.analysis.side_by_side import SideBySide
-from segre.collapse.variants import FULL, variant
+from segre.collapse.curves import Curves
+from segre.collapse.variants import ALONE, FULL
 from segre.inspect.diagnose import Diagnosis
 from segre.inspect.measure import Measure
 from segre.report.blocks import (
@@ -29,14 +30,13 @@ from segre.report.blocks import (
 from segre.report.charts import Number, residuals
 from segre.report.collapse import power
 from segre.report.comparison import explained, letter, rows
+from segre.report.depth import known_residuals
+from segre.report.diagnosis import findings_block, heads_block
 from segre.report.diff import facts_block, facts_of, pieces_of, tiles_of
 from segre.report.dimensions import known_by, value_in_words, weakest
-from segre.report.inspection import findings_block
-from segre.report.inspection_page import heads_block
 from segre.report.views import paged, tabled, view
 
 Line = tuple[str, str, str]
-_SHOWN = ("full", "attention")  # curves of each
 RESIDUALS = "Residual after the last layer"
 
 
@@ -224,22 +224,18 @@ def _findings(found: SideBySide) -> Iterator[Block]:
 
 
 def _depth(found: SideBySide) -> Iterator[Block]:
-    every: dict[str, list[Number]] = {}
-    for number, each in enumerate(found.both):
-        data = each["depth"].data if "depth" in each else None
-        if data is None or data["kind"] != "model":
-            return
-        for curve in data["curves"]:
-            if curve["variant"] in _SHOWN:
-                logs = curve["log10"]
-                values = [None if log is None or log < -300 else 10.0**log for log in logs]
-                words = variant(curve["variant"]).words
-                every[f"{letter(number)}: {words}"] = values
+    curves = [each["depth"].details for each in found.both if "depth" in each]
+    if not curves or not all(isinstance(one, Curves) for one in curves):
+        return
+    every = {
+        f"{letter(number)}: {curve.variant.words}": known_residuals(curve)
+        for number, one in enumerate(curves)
+        for curve in one.curves
+        if curve.variant in (FULL, ALONE)
+    }
     yield residuals(
-        "depth",
-        "How different tokens are, by layer",
-        _last(every),
         every,
+        takeaway=_last(every),
         dashed=[name for name in every if name.startswith("B")],
         note="1 means that tokens have nothing in common, 0 that all of them are the same. "
         "Attention only is the model without skips and MLPs.",

@@ -1,110 +1,169 @@
-"""Pictures of slices and fibers as static files (PNG, SVG, PDF); `interactive` draws pages."""
+"""Slices of function spaces, and fibers: surfaces and curves to look at."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any, Unpack
 
-from segre.files import whole_file
-from segre.geometry.slices import Cone, Discriminant, FiberCurve
-from segre.report.captions import (
-    BLUE,
-    CONE,
-    DISCRIMINANT,
-    GREY,
-    ORANGE,
-    RED,
-    fiber_outputs,
-    point_colour,
-    point_words,
-    reach_of,
-)
-from segre.report.drawing import is_interactive, picture, require_format
-from segre.report.page.figure import write_figure
+import numpy as np
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from segre.fields.interface import Array
+from segre.geometry.slices import Cone, Discriminant, FiberCurve, Placed
+from segre.report.blocks import Block, Figure, Page, Row, Section, Table
+from segre.report.charts import About, axis, figure, lines
+from segre.report.views import paged
+
+_STRATA = {"fold": "@4", "crossing sheets": "@2", "rank drop of A": "@5", "smooth": "@3"}
+_CONE = (("z11 - z22", "2 z12", "z11 + z22"), ("z11 - z22", "z12 + z21", "z12 - z21"))
+_WALL = ("(a - c) / (a + c)", "b / (a + c)")
 
 
-def draw(shape: Cone | Discriminant | FiberCurve, path: Path) -> None:
-    """Draw a picture in the format given by the file's extension."""
-    require_format(path)
-    if is_interactive(path):
-        with whole_file(path) as temporary:
-            write_figure(_page(shape), path.stem, temporary)
-    elif isinstance(shape, Cone):
-        with picture(path, 11, 5.4) as figure:
-            _cone(shape, figure)
-    elif isinstance(shape, Discriminant):
-        with picture(path, 7.4, 7.6) as figure:
-            _discriminant(shape, figure)
-    else:
-        with picture(path, 11, 5) as figure:
-            _fiber(shape, figure)
+@paged.register
+def page_of_cone(cone: Cone) -> Page:
+    """The cone over the Segre variety in two cuts."""
+    vertex = {"mode": "markers+text", "text": ["zero function"], "textposition": "middle right"}
+    origin = _curve(np.zeros((3, 1)), **vertex, marker={"color": "@4", "size": 5})
+    rulings = [
+        _curve(line, line={"color": colour, "width": 4})
+        for lines, colour in ((cone.rulings_V, "@1"), (cone.rulings_A, "@2"))
+        for line in lines
+    ]
+    linear = _solid(
+        [_surface(cone.cone), origin],
+        _CONE[0],
+        key="linear",
+        title="The linear section z12 = z21",
+        alt="A double cone.",
+        takeaway="Its vertex, the zero function, is singular.",
+    )
+    affine = _solid(
+        [_surface(cone.quadric), *rulings],
+        _CONE[1],
+        key="affine",
+        title="The affine section z11 + z22 = 1",
+        alt="A hyperboloid of one sheet, with two families of straight lines.",
+        takeaway="It is ruled by lines of constant V (blue) and constant A (orange).",
+    )
+    title = "Functions of one attention layer, V ⊗ A: the cone over the Segre variety"
+    return _page(title, "Functions of one layer, in two slices of their space.", linear, affine)
 
 
-def _page(shape: Cone | Discriminant | FiberCurve) -> Any:
-    from segre.report.interactive import cone_page, discriminant_page, fiber_page
-
-    if isinstance(shape, Cone):
-        return cone_page(shape)
-    return discriminant_page(shape) if isinstance(shape, Discriminant) else fiber_page(shape)
-
-
-def _cone(cone: Cone, figure: Figure) -> None:
-    left, right = (_solid(figure, n) for n in (1, 2))
-    left.plot_surface(*cone.cone, color=BLUE, alpha=0.45, linewidth=0, rstride=2, cstride=2)
-    left.scatter([0], [0], [0], color=RED, s=40, depthshade=False)
-    left.text(0.15, 0, -0.05, "zero function", color=RED)
-    right.plot_surface(*cone.quadric, color="#cccccc", alpha=0.25, linewidth=0)
-    for lines, colour in ((cone.rulings_V, BLUE), (cone.rulings_A, ORANGE)):
-        for line in lines:
-            right.plot(*line, color=colour, linewidth=0.9)
-    for ax, cut in ((left, "linear"), (right, "affine")):
-        x, y, z = CONE[f"{cut} axes"]
-        ax.set(xlabel=x, ylabel=y, zlabel=z)
-        ax.set_title(CONE[cut].replace(": ", ":\n"), fontsize=10)
-    figure.suptitle(CONE["title"])
-
-
-def _discriminant(cut: Discriminant, figure: Figure) -> None:
-    reach = reach_of(cut)
-    ax = figure.subplots()
-    ax.set_facecolor("#dce8f5")
-    ax.fill(*cut.wall, color="white", zorder=1)
-    ax.plot(*cut.wall, color=RED, linewidth=2.2, zorder=2, label=DISCRIMINANT["wall"])
-    inside = DISCRIMINANT["inside"].replace(": ", ":\n").replace(", ", ",\n")
-    ax.text(0, 0, inside, ha="center", va="center", color=GREY, fontsize=9)
-    ax.text(0, 0.95 * reach, DISCRIMINANT["outside"], ha="center", va="top", color=BLUE)
-    for point in cut.placed:
-        label = f"{point.label}: {point_words(point)}"
-        colour = point_colour(point)
-        ax.scatter(point.x, point.y, s=60, color=colour, edgecolor="k", zorder=3, label=label)
-        ax.annotate(point.label, (point.x, point.y), textcoords="offset points", xytext=(7, 5))
-    ax.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
-    ax.set(xlabel=DISCRIMINANT["x"], ylabel=DISCRIMINANT["y"])
-    ax.set_title(DISCRIMINANT["title"], fontsize=10)
-    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.09), frameon=False, fontsize=9)
+@paged.register
+def page_of_discriminant(cut: Discriminant) -> Page:
+    """Products of two linear forms, their boundary, and points by stratum."""
+    reach = max([1.9, *(1.15 * max(abs(point.x), abs(point.y)) for point in cut.placed)])
+    wall = {
+        "mode": "lines",
+        "name": "boundary b² = 4ac: the parametrisation folds",
+        "x": cut.wall[0].tolist(),
+        "y": cut.wall[1].tolist(),
+        "fill": "toself",
+        "fillcolor": "@faint/0.1",
+        "line": {"color": "@4", "width": 3},
+        "hoverinfo": "skip",
+    }
+    words = {
+        0.0: "definite forms:<br>in the Zariski closure,<br>reached by no real weights",
+        0.93 * reach: "products of two real linear forms, b² ≥ 4ac: reached",
+    }
+    notes = [{"x": 0, "y": y, "text": text, "showarrow": False} for y, text in words.items()]
+    span: dict[str, Any] = {"range": [-reach, reach], "zeroline": False, "constrain": "domain"}
+    layout = {
+        "xaxis": axis(_WALL[0], **span),
+        "yaxis": axis(_WALL[1], **span, scaleanchor="x"),
+        "annotations": notes,
+        "showlegend": True,
+    }
+    rows = tuple((point.label, point.x, point.y, _stratum(point)) for point in cut.placed)
+    drawn = figure(
+        [wall, *map(_point, cut.placed)],
+        layout,
+        Table("", "Points", ("point", *_WALL, "stratum"), rows),
+        height=620,
+        key="wall",
+        title="Quadratics (w·x)(k·x) = aX² + bXY + cY²",
+        alt="A plane of quadratics: a disc of definite forms, and products of linear forms around.",
+    )
+    title = "d = 2, V = u wᵀ, A = k qᵀ, q fixed"
+    return _page(title, "Which quadratics one layer computes, and which it cannot reach.", drawn)
 
 
-def _fiber(curve: FiberCurve, figure: Figure) -> None:
-    from matplotlib import colormaps
-
-    solid, flat = _solid(figure, 1), figure.add_subplot(1, 2, 2)
-    colours = colormaps["hsv"](curve.parameter / curve.parameter[-1])
-    solid.scatter(*curve.curve.T, c=colours, s=9)
-    solid.set(xlabel=curve.names[0], ylabel=curve.names[1], zlabel=curve.names[2])
-    solid.set_title("three of the weights along a closed curve on the fiber", fontsize=10)
-    for output in curve.outputs.T:
-        flat.plot(curve.parameter, output, linewidth=1.6)
-    floor = [flat.get_ylim()[0]] * len(curve.parameter)
-    flat.scatter(curve.parameter, floor, c=colours, s=14, marker="|")
-    flat.set(xlabel="position on the curve s", ylabel="outputs at two inputs")
-    flat.set_title(fiber_outputs(curve), fontsize=10)
-    flat.spines[["top", "right"]].set_visible(False)
-    figure.suptitle(f"One function, many weights: {curve.spec}")
+def _point(point: Placed) -> dict[str, Any]:
+    """A point, in the colour of its stratum."""
+    reasons = point.stratum.reasons
+    kind = reasons[-1] if reasons else "fold" if point.stratum.boundary else "smooth"
+    return {
+        "mode": "markers+text",
+        "name": f"{point.label}: {_stratum(point)}",
+        "x": [point.x],
+        "y": [point.y],
+        "text": [point.label],
+        "textposition": "top right",
+        "marker": {"size": 12, "color": _STRATA[kind]},
+    }
 
 
-def _solid(figure: Figure, place: int) -> Any:
-    """One half of the figure, in three dimensions."""
-    return figure.add_subplot(1, 2, place, projection="3d")
+def _stratum(point: Placed) -> str:
+    words = ", ".join(point.stratum.reasons) or "smooth"
+    return words + ", boundary" * point.stratum.boundary
+
+
+@paged.register
+def page_of_fiber(curve: FiberCurve) -> Page:
+    """A closed curve of weights beside the outputs, which stay constant."""
+    way = {"color": curve.parameter.tolist(), "colorscale": "HSV", "width": 7}
+    weights = _solid(
+        [_curve(curve.curve.T, line=way)],
+        curve.names,
+        key="weights",
+        title="Three of the weights along the fiber",
+        alt="A closed curve in space.",
+        takeaway="The weights move along a closed curve.",
+    )
+    outputs = lines(
+        curve.parameter.tolist(),
+        {f"output {n}": output.tolist() for n, output in enumerate(curve.outputs.T, 1)},
+        y="outputs at two inputs",
+        first="position on the curve s",
+        mode="lines",
+        height=weights.height,
+        key="outputs",
+        title="Outputs along the curve",
+        alt="Horizontal lines: the outputs at two inputs do not change along the curve.",
+        takeaway=f"The outputs change by {curve.deviation:.0e}, which is rounding.",
+    )
+    return _page(
+        f"One function, many weights: {curve.spec}", "A curve on a fiber.", weights, outputs
+    )
+
+
+def _page(title: str, lead: str, *figures: Figure) -> Page:
+    block: Block = Row(figures) if len(figures) > 1 else figures[0]
+    return Page(title, "", (), (Section.measured("slice", "Drawn", lead, "", "", block),))
+
+
+def _solid(
+    traces: Sequence[dict[str, Any]], names: Sequence[str], **about: Unpack[About]
+) -> Figure:
+    """A figure in space: the names of its axes, and the ends of its curves as numbers."""
+    scene = {f"{letter}axis": axis(name) for letter, name in zip("xyz", names, strict=True)}
+    layout = {"scene": scene, "showlegend": False, "margin": {"l": 0, "r": 0, "t": 0, "b": 0}}
+    return figure(traces, layout, Table("", "", tuple(names), tuple(_ends(traces))), 520, **about)
+
+
+def _ends(traces: Sequence[dict[str, Any]]) -> Iterator[tuple[float, ...]]:
+    for trace in traces:
+        if trace["type"] == "scatter3d":
+            points = list(zip(trace["x"], trace["y"], trace["z"], strict=True))
+            yield from (points[0], points[-1])
+
+
+def _surface(places: Sequence[Array]) -> dict[str, Any]:
+    named = {letter: values.tolist() for letter, values in zip("xyz", places, strict=True)}
+    look = {"opacity": 0.75, "showscale": False, "colorscale": "@sequential"}
+    return {"type": "surface", "hoverinfo": "skip", **named, **look}
+
+
+def _curve(places: Array, **look: Any) -> dict[str, Any]:
+    named = {letter: list(map(float, one)) for letter, one in zip("xyz", places, strict=True)}
+    return {"type": "scatter3d", "mode": "lines", "hoverinfo": "skip", **named, **look}

@@ -1,22 +1,41 @@
-"""Sweeps: counterexamples first."""
+"""Sweeps: counterexamples first; and their plots."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from segre.finding import Status, proved
-from segre.report.blocks import Block, Facts, Say, Table, Tile, Title, elsewhere
-from segre.report.views import tabled, view
+from segre.report.blocks import (
+    Block,
+    Facts,
+    Figure,
+    Page,
+    Row,
+    Say,
+    Section,
+    Table,
+    Tile,
+    Title,
+    table,
+    tiles,
+)
+from segre.report.charts import Number, axis, figure, heat_map
+from segre.report.views import paged, tabled, view
 from segre.sweep.builtin import Builtin
-from segre.sweep.export import table
+from segre.sweep.export import table as rows_of_store
 from segre.sweep.fit import Fit
+from segre.sweep.picture import Cell as Architectures
+from segre.sweep.picture import Mark, Picture
 from segre.sweep.run import Ran, Swept
 from segre.sweep.search import CUT_SHORT
 from segre.sweep.status import Standing
-from segre.sweep.store import Row
+from segre.sweep.store import Row as Stored
 from segre.sweep.verify import Verified
 
 _FEW = 5
+_BOUND = "lower-bound"
+_COLOURS = {"fails": "@4", "undecided": "@2", "undefined": "@6", _BOUND: "@2"}
 
 
 @view.register
@@ -33,6 +52,10 @@ def of_run(ran: Ran) -> Iterator[Block]:
     rest = f"; {ran.left:,} left, run the same command to continue" if ran.left else ""
     if ran.timed_out:
         rest = f"; {ran.timed_out:,} timed out{rest}"
+    yield tiles(
+        Tile("done now", f"{ran.done:,}", "exact", rate.removeprefix(", ")),
+        Tile("left", f"{ran.left:,}", "exact"),
+    )
     if ran.mended is not None:
         yield Say(ran.mended, "yellow", wrap=False)
     did = f"{ran.done:,} architectures in {ran.seconds:.1f} s{rate}"
@@ -63,27 +86,37 @@ def of_standing(found: Standing) -> Iterator[Block]:
     }
     told = tuple((name, "", words) for name, words in lines.items() if words is not None)
     yield Facts(told, values=False)
-    computed = found.statuses.get("proved", 0)
-    first = [Tile("counterexamples", f"{refuted:,}", "exact")] * (found.claim is not None)
-    status: Status = "proved by computation" if computed else "not run"
-    proved_ = Tile("dimensions proved", f"{computed:,}", status)
-    yield elsewhere(Facts((*first, Tile("done", f"{found.done:,}{planned}", "exact"), proved_)))
+    yield tiles(*_tiles(found, planned))
     if found.undecided:
         number = found.verdicts["undecided"]
         yield Say(f"undecided, {min(number, len(found.undecided)):,} of {number:,}:", wrap=False)
         yield from _rows("undecided", found.undecided, number)
 
 
+def _tiles(found: Standing, planned: str) -> Iterator[Tile]:
+    if found.claim is not None:
+        refuted, holds = (found.verdicts.get(verdict, 0) for verdict in ("fails", "holds"))
+        so_far = found.planned is not None and found.done < found.planned
+        remark = "the claim is refuted" if refuted else "so far" * so_far
+        yield Tile("counterexamples", f"{refuted:,}", "exact", remark)
+        yield Tile("the claim holds for", f"{holds:,}", "exact")
+    yield Tile("architectures done", f"{found.done:,}{planned}", "exact")
+    computed = found.statuses.get("proved", 0)
+    status: Status = "proved by computation" if computed else "not run"
+    yield Tile("dimensions proved", f"{computed:,}", status)
+
+
 def _counts(counts: dict[str, int]) -> str:
     return ", ".join(f"{number:,} {name}" for name, number in counts.items()) or "nothing yet"
 
 
-def _rows(key: str, rows: Sequence[Row], total: int) -> Iterator[Block]:
+def _rows(key: str, rows: Sequence[Stored], total: int) -> Iterator[Block]:
     if not rows:
         return
-    names = ("  spec", "parameters", "lower", "upper", "closed form")
-    cells = tuple((f"  {x.spec}", x.parameters, x.lower, x.upper, x.closed_form) for x in rows)
-    yield Table(key, "", names, cells, (False, True, True, True, True), empty="-")
+    spec = ("  spec", lambda row: f"  {row.spec}")
+    numbers = [(name, name, "d") for name in ("parameters", "lower", "upper")]
+    closed = ("closed form", "closed_form", "d")
+    yield table(key, "", rows, spec, *numbers, closed, empty="-")
     if total > len(rows):
         yield Say(f"  and {total - len(rows):,} more: segre sweep export", wrap=False)
 
@@ -91,7 +124,7 @@ def _rows(key: str, rows: Sequence[Row], total: int) -> Iterator[Block]:
 @tabled.register
 def table_of_standing(found: Standing) -> Table:
     """Every row of the store as it is now, as `export` writes it."""
-    names, rows = table(found.store)
+    names, rows = rows_of_store(found.store)
     return Table("rows", found.name, names, rows)
 
 
@@ -133,6 +166,9 @@ def of_fit(found: Fit) -> Iterator[Block]:
     """Formulas, where they hold, and how they did on new architectures."""
     meet = f"; for {found.unproved:,} of them the bounds do not meet" if found.unproved else ""
     none = f"; {len(found.unknown):,} other rows have no bounds" if found.unknown else ""
+    left = f"{len(found.left):,} of {found.rows:,}"
+    formulas = Tile("formulas", f"{len(found.pieces):,}", "estimated", "conjectures")
+    yield tiles(formulas, Tile("rows not explained", left, "exact"))
     yield Title(f"{found.rows:,} rows in {', '.join(found.fields)}{meet}{none}", style="")
     for piece in found.pieces:
         yield Say(f"dimension == {piece.law}", "bold", wrap=False)
@@ -163,12 +199,115 @@ def _agree(met: int, ranked: int, allowed: int) -> str:
 @tabled.register
 def table_of_fit(found: Fit) -> Table:
     """A row for each formula."""
-    names = ("dimension", "where", "rows", "rows proved", "fresh", "new proved")
-    rows = tuple(
-        (
-            *(str(piece.law), piece.place, piece.rows, piece.proved),
-            *(len(piece.fresh), len(piece.tested.proved)),
-        )
-        for piece in found.pieces
+    return table(
+        "formulas",
+        "Formulas",
+        found.pieces,
+        ("dimension", lambda piece: str(piece.law)),
+        *("where: place", "rows", "rows proved: proved"),
+        ("fresh", lambda piece: len(piece.fresh)),
+        ("new proved", lambda piece: len(piece.tested.proved)),
     )
-    return Table("formulas", "Formulas", names, rows)
+
+
+@paged.register
+def page_of_picture(sweep: Picture) -> Page:
+    """Dimension against prediction, and two maps."""
+    count = sum(cell.fails for cell in sweep.cells)
+    maps = (
+        _map(
+            sweep,
+            lambda cell: cell.redundancy,
+            {"text": lambda cell: f"{cell.rows} architectures"},
+            key="redundancy",
+            title="Redundant share of the parameters",
+        ),
+        _map(
+            sweep,
+            lambda cell: cell.fails,
+            {
+                "text": lambda cell: f"{cell.fails}/{cell.rows}" if cell.fails else str(cell.rows),
+                "texttemplate": "%{text}",
+                "colorscale": "Reds",
+            },
+            key="counterexamples",
+            title=f"Counterexamples: {count or 'none'} (of rows)",
+        ),
+    )
+    lead = f"{len(sweep.marks):,} architectures; counterexamples: {count or 'none'}."
+    blocks = Row((_marks(sweep), *maps))
+    section = Section.measured("sweep", "Dimensions", lead, "", "", blocks)
+    return Page(sweep.name, sweep.claim, (), (section,))
+
+
+def _marks(sweep: Picture) -> Figure:
+    """Exact dimensions against predicted ones; where only bounds are known, marks are open."""
+    most = max((mark.predicted for mark in sweep.marks), default=1)
+    line = {"color": "@6", "dash": "dot", "width": 1}
+    equal = {"mode": "lines", "x": [0, most], "y": [0, most], "line": line, "showlegend": False}
+    groups: dict[tuple[str, bool], list[Mark]] = {}
+    for mark in sorted(sweep.marks, key=lambda mark: mark.verdict == "fails"):
+        groups.setdefault((mark.verdict, mark.known), []).append(mark)
+    return figure(
+        [*(_group(*kind, marks) for kind, marks in groups.items()), equal],
+        {
+            "xaxis": axis(f"predicted: {sweep.prediction}"[:60]),
+            "yaxis": axis("dimension (open marks: from lower to upper bound)"),
+            "showlegend": bool(sweep.marks),
+        },
+        table("", "", sweep.marks, "spec", "predicted", "lower", "upper", "verdict"),
+        key="dimensions",
+        title="Dimension against prediction",
+        alt="A point for each architecture: its dimension, and what was predicted.",
+    )
+
+
+def _group(verdict: str, known: bool, marks: Sequence[Mark]) -> dict[str, Any]:
+    """Marks of one verdict, whose dimensions are all known, or all between bounds."""
+    what = "" if known or verdict == _BOUND else ", lower bound"
+    up = [0 if mark.upper is None else mark.upper - mark.lower for mark in marks]
+    reach = {"type": "data", "array": up, "arrayminus": [0] * len(up), "thickness": 1, "width": 0}
+    shape = "x" if verdict == "fails" else "circle"
+    symbol = shape if known else f"{shape}-open"
+    return {
+        "mode": "markers",
+        "name": f"{verdict.replace('-', ' ')}{what} ({len(marks):,})",
+        "x": [mark.predicted for mark in marks],
+        "y": [mark.lower for mark in marks],
+        "text": [mark.spec for mark in marks],
+        "error_y": {"visible": not known, "symmetric": False, **reach},
+        "marker": {
+            "color": _COLOURS.get(verdict, "@1"),
+            "size": 6,
+            "opacity": 0.6,
+            "symbol": symbol,
+        },
+    }
+
+
+def _map(
+    sweep: Picture,
+    number: Callable[[Architectures], Number],
+    look: dict[str, Any],
+    *,
+    key: str,
+    title: str,
+) -> Figure:
+    """A map over two fields of the sweep; functions in `look` are asked of each cell."""
+    known = {(cell.x, cell.y): cell for cell in sweep.cells}
+    across, up = sorted({x for x, _ in known}), sorted({y for _, y in known}, reverse=True)
+
+    def grid(asked: Callable[[Architectures], Any], none: Any) -> list[list[Any]]:
+        return [[asked(known[x, y]) if (x, y) in known else none for x in across] for y in up]
+
+    asked = {name: grid(own, "") if callable(own) else own for name, own in look.items()}
+    return heat_map(
+        (sweep.y, list(map(str, up))),
+        (sweep.x, list(map(str, across))),
+        grid(number, None),
+        what="share" if key == "redundancy" else "architectures",
+        look={"zmin": 0, **asked},
+        key=key,
+        title=title,
+        alt=f"A map over {sweep.x} and {sweep.y}.",
+    )

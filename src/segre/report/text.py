@@ -29,7 +29,7 @@ from segre.report.blocks import (
     Tree,
 )
 from segre.report.console import captured, plain_console
-from segre.report.views import blocks_of
+from segre.report.views import view
 
 if TYPE_CHECKING:
     from rich.table import Table as Grid
@@ -52,7 +52,7 @@ COLOURS = {
 
 def print_text(answer: object) -> None:
     """Print an answer."""
-    write(plain_console(), blocks_of(answer))
+    write(plain_console(), view(answer))
 
 
 def text_of(answer: object) -> str:

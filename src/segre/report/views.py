@@ -9,10 +9,10 @@ does not load the types of others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import singledispatch
 from importlib import import_module
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from segre.finding import Status
 from segre.report.blocks import Block, Facts, Figure, Page, Parts, Section, Table, Tile, Title, flat
@@ -26,10 +26,10 @@ HOMES = {
     "segre.variety.landscape": "variety",
     "segre.geometry.verdict": "fibers",
     "segre.geometry.strata": "fibers",
-    "segre.geometry.polynomial_stratum": "points",
+    "segre.geometry.polynomial_stratum": "fibers",
     "segre.geometry.recovery.answer": "fibers",
     "segre.geometry.samples": "samples",
-    "segre.variety.ci": "independence",
+    "segre.variety.ci": "variety",
     "segre.referee.verdict": "proofs",
     "segre.checkpoint.info": "checkpoints",
     "segre.checkpoint.demo": "weights",
@@ -38,17 +38,19 @@ HOMES = {
     "segre.checkpoint.shrunk": "weights",
     "segre.checkpoint.lineage": "lineage",
     "segre.checkpoint.content_hash": "lineage",
-    "segre.checkpoint.merge": "merging",
-    "segre.checkpoint.barrier": "merging",
+    "segre.checkpoint.merge": "weights",
+    "segre.checkpoint.barrier": "weights",
     "segre.sequence.cost": "sequences",
     "segre.optimum.certificate": "optimum",
-    "segre.collapse.commands": "collapse",
+    "segre.collapse.commands": "collapse depth paths",
     "segre.sweep.status": "sweeps",
     "segre.sweep.run": "sweeps",
     "segre.sweep.verify": "sweeps",
     "segre.sweep.fit": "sweeps",
     "segre.sweep.builtin": "sweeps",
-    "segre.reproduce.theorems": "theorems",
+    "segre.sweep.picture": "sweeps",
+    "segre.geometry.slices": "slices",
+    "segre.reproduce.theorems": "scoreboard",
     "segre.reproduce.experiment": "outcomes",
     "segre.reproduce.scoreboard": "scoreboard",
     "segre.analysis.run": "analysis.page",
@@ -56,24 +58,38 @@ HOMES = {
     "segre.analysis.comparison": "comparison",
     "segre.analysis.side_by_side": "side_by_side",
     "segre.analysis.diff": "diff",
-    "segre.inspect.diagnose": "inspection",
-    "segre.inspect.trace": "inspection",
+    "segre.inspect.diagnose": "diagnosis",
+    "segre.inspect.trace": "trace",
     "segre.discovery": "catalog",
     "segre.doctor": "doctor",
 }
-PAGES = {
-    "inspection": "inspection_page",
-    "collapse": "collapse_plots",
-}  # homes whose plots are in a file of their own
 
 
-@singledispatch
+T = TypeVar("T")
+
+
+class Asked(Generic[T]):
+    """A question to an answer: the file of the answer's type is imported, and replies."""
+
+    def __init__(self, default: Callable[[Any], T]) -> None:
+        self._ask = singledispatch(default)
+        self.register = self._ask.register
+
+    def __call__(self, answer: object) -> T:
+        """What the answer says."""
+        home = HOMES.get(type(answer).__module__, "")
+        for module in home.split():
+            import_module(f"segre.report.{module}")
+        return self._ask(answer)
+
+
+@Asked
 def view(answer: object) -> Iterable[Block]:
     """The blocks of an answer, in order."""
     raise TypeError(f"nothing says what a {type(answer).__name__} consists of")
 
 
-@singledispatch
+@Asked
 def tabled(answer: object) -> Table:
     """The table of an answer; by default the first of its blocks that is one."""
     for block in view(answer):
@@ -82,7 +98,7 @@ def tabled(answer: object) -> Table:
     raise TypeError(f"a {type(answer).__name__} has no table")
 
 
-@singledispatch
+@Asked
 def paged(answer: Any) -> Page:
     """The page of an answer; by default its blocks, as one section or as the parts they are."""
     blocks = tuple(view(answer))
@@ -94,35 +110,16 @@ def paged(answer: Any) -> Page:
     return Page(title, "", tuple(tiles_of(blocks)), tuple(sections))
 
 
-@singledispatch
+@Asked
 def drawn(answer: object) -> Iterable[Figure]:
     """The plots of an answer for a file; by default all that its page has."""
     blocks = flat(block for section in paged(answer).sections for block in section.blocks)
     return [one for one in blocks if isinstance(one, Figure)]
 
 
-def blocks_of(answer: object) -> Iterable[Block]:
-    """The blocks of an answer, by the module of its type."""
-    _import_home(answer)
-    return view(answer)
-
-
-def table_of(answer: object) -> Table:
-    """The table of an answer."""
-    _import_home(answer)
-    return tabled(answer)
-
-
 def page_of(answer: Any, made: str = "", command: str = "") -> Page:
     """An answer as a page; `made` says when, and `command` how."""
-    _import_home(answer, page=True)
     return paged(answer).signed(answer.document(), made, command)
-
-
-def figures_of(answer: object) -> list[Figure]:
-    """The plots of an answer for a file."""
-    _import_home(answer, page=True)
-    return list(drawn(answer))
 
 
 def tiles_of(blocks: Iterable[Block]) -> Iterator[Tile]:
@@ -130,9 +127,3 @@ def tiles_of(blocks: Iterable[Block]) -> Iterator[Tile]:
     for block in flat(blocks):
         if isinstance(block, Facts):
             yield from (row for row in block.rows if isinstance(row, Tile))
-
-
-def _import_home(answer: object, *, page: bool = False) -> None:
-    home = HOMES.get(type(answer).__module__)
-    if home is not None:
-        import_module(f"segre.report.{PAGES.get(home, home) if page else home}")

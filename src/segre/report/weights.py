@@ -1,21 +1,38 @@
-"""Checkpoints written, compared, aligned or shrunk."""
+"""Checkpoints written, compared, aligned, merged or shrunk, and losses between checkpoints."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
+from segre.checkpoint.barrier import Barriers
 from segre.checkpoint.commands import Written
 from segre.checkpoint.comparison import Check, Comparison
 from segre.checkpoint.demo import Demo
 from segre.checkpoint.evidence import Block as Compared
 from segre.checkpoint.evidence import agreed
+from segre.checkpoint.merge import Merged
 from segre.checkpoint.shrunk import Shrinking
-from segre.report.blocks import Block, Cell, Facts, Say, Table, Tile, Title, elsewhere, terminal
+from segre.files import shown
+from segre.report.blocks import (
+    Block,
+    Say,
+    Table,
+    Tile,
+    Title,
+    elsewhere,
+    table,
+    terminal,
+    tiles,
+)
+from segre.report.charts import lines
+from segre.report.diff import FAR_APART
 from segre.report.views import tabled, view
 
 _COLOURS = {"different": "bold red", "undecided": "bold yellow"}
 _SHOWN = 12
+_PLACES = 5  # columns of losses
 
 
 @view.register
@@ -30,8 +47,8 @@ def of_written(written: Written) -> Iterator[Block]:
     if written.difference is None:  # no report was asked for
         return
     moved = sorted(written.changes, key=lambda change: -change.change)
-    rows = tuple((change.title, change.change) for change in moved[:_SHOWN])
-    yield Table("changes", "", ("tensor", "changed by"), rows, formats=("", ".3g"))
+    by = ("changed by", "change", ".3g")
+    yield table("changes", "", moved[:_SHOWN], "tensor: title", by)
     changed = sum(change.change != 0 for change in moved)
     yield Say(f"{changed} of {len(moved)} tensors changed; changes are relative norms")
     yield from _outputs(written)
@@ -44,19 +61,23 @@ def _alignment(written: Written) -> Iterator[Block]:
     if after > before:
         what = "aligned, although the distance of its weights has increased"
     yield Title(f"{written.directory}: the same function, {what}", style="")
-    names = ("block", "distance", "after", "cosine", "after")
-    formats = ("", ".3g", ".3g", ".4f", ".4f")
-    yield Table("changes", "", names, _aligned(written), formats=formats)
+    yield _aligned(written, "", "after")
     yield Say("distances are relative to the norm of the block in the first checkpoint")
     if written.by.startswith("activations"):
         yield Say(f"aligned by {written.by}")
     yield from _outputs(written)
 
 
-def _aligned(written: Written) -> tuple[tuple[Cell, ...], ...]:
-    return tuple(
-        (one.name, *map(float, one.distances()), *map(float, one.cosines()))
-        for one in written.blocks
+def _aligned(written: Written, title: str, cosine: str) -> Table:
+    return table(
+        "changes",
+        title,
+        written.blocks,
+        "block: name",
+        ("distance", lambda one: float(one.distances()[0]), ".3g"),
+        ("after", lambda one: float(one.distances()[1]), ".3g"),
+        ("cosine", lambda one: float(one.cosines()[0]), ".4f"),
+        (cosine, lambda one: float(one.cosines()[1]), ".4f"),
     )
 
 
@@ -73,10 +94,8 @@ def _outputs(written: Written) -> Iterator[Block]:
 def table_of_written(written: Written) -> Table:
     """What changed: by tensor, or for an alignment by block."""
     if written.blocks:
-        names = ("block", "distance", "after", "cosine", "cosine after")
-        return Table("changes", "What changed", names, _aligned(written))
-    rows = tuple((one.part, one.name, one.change) for one in written.changes)
-    return Table("changes", "What changed", ("part", "tensor", "change"), rows)
+        return _aligned(written, "What changed", "cosine after")
+    return table("changes", "What changed", written.changes, "part", "tensor: name", "change")
 
 
 _MODELS = {
@@ -108,7 +127,7 @@ def of_demo(made: Demo) -> Iterator[Block]:
 def of_comparison(found: Comparison) -> Iterator[Block]:
     """The verdict and its evidence."""
     yield Title("Are two checkpoints the same function?", terminal=False)
-    yield elsewhere(Facts((Tile("verdict", found.said, found.status),)))
+    yield tiles(*_verdict(found))
     yield terminal(Say(found.said, _COLOURS.get(found.verdict, "bold green")))
     yield Say(found.reason)
     if not found.blocks:
@@ -142,19 +161,37 @@ def of_comparison(found: Comparison) -> Iterator[Block]:
         yield elsewhere(Say(f"{found.differing_entries:,} entries differ as stored"))
 
 
+def _verdict(found: Comparison) -> Iterator[Tile]:
+    yield Tile("verdict", found.said, found.status)
+    if found.blocks:
+        yield _agreeing(found)
+    if found.outputs is not None:
+        remark = f"relative; rounding can explain {found.outputs_tolerance:.1g}"
+        yield Tile("outputs differ by", f"{found.outputs:.2g}", "measured", remark)
+
+
+def _agreeing(found: Comparison | Check) -> Tile:
+    """How many blocks of weights agree."""
+    differing = sum(not block.agrees for block in found.blocks)
+    count = len(found.blocks)
+    value = f"{differing:,} of {count:,} differ" if differing else f"all {count:,} agree"
+    return Tile("blocks of weights", value, "measured", "compared with the effect of rounding")
+
+
 def _blocks(blocks: Iterable[Compared]) -> Table:
     """Differences compared with the effect of rounding, and the member that differs most."""
-    names = ("block", "difference", "rounding", "ratio", "limit", "largest in it")
-    formats = ("", ".2g", ".1g", ".2g", ".2g", "")
-    rows = tuple(
-        (
-            *(f"{one.place}, {one.kind}", one.difference, one.sensitivity, one.ratio, one.limit),
-            _largest(one) if len(one.sizes) > 1 else "",
-        )
-        for one in blocks
+    return table(
+        "blocks",
+        "",
+        blocks,
+        ("block", lambda one: f"{one.place}, {one.kind}"),
+        ("difference", "difference", ".2g"),
+        ("rounding", "sensitivity", ".1g"),
+        ("ratio", "ratio", ".2g"),
+        ("limit", "limit", ".2g"),
+        ("largest in it", lambda one: _largest(one) if len(one.sizes) > 1 else "", ">"),
+        wraps=("block", "difference", "rounding", "ratio", "limit", "largest in it"),
     )
-    numeric = (False, *[True] * 5)
-    return Table("blocks", "", names, rows, numeric, formats=formats, wraps=names)
 
 
 def _largest(block: Compared) -> str:
@@ -169,6 +206,9 @@ def of_check(check: Check) -> Iterator[Block]:
     differing = [block for block in blocks if not block.agrees]
     said = "the witness is not valid" if differing else "the witness is valid"
     yield Title("Is the witness valid?", check.status, terminal=False)
+    yield tiles(
+        Tile("witness", "not valid" if differing else "holds", check.status), _agreeing(check)
+    )
     yield Say(said, "bold red" if differing else "bold green")
     if differing:
         yield _blocks(differing[:_SHOWN])
@@ -181,16 +221,9 @@ def of_check(check: Check) -> Iterator[Block]:
 @tabled.register(Check)
 def table_of_blocks(found: Comparison | Check) -> Table:
     """Every block, in the order of the model."""
-    numbers = ("difference", "rounding", "ratio", "limit")
-    names = ("part", "kind", *numbers, "most in", "excess", "agrees")
-    rows = tuple(
-        (
-            *(one.part, one.kind, one.difference, one.sensitivity, one.ratio, one.limit),
-            *(one.name, one.excess, bool(one.agrees)),
-        )
-        for one in found.blocks
-    )
-    return Table("blocks", "Blocks", names, rows)
+    numbers = ("difference", "rounding: sensitivity", "ratio", "limit")
+    last = ("most in: name", "excess", ("agrees", lambda one: bool(one.agrees)))
+    return table("blocks", "Blocks", found.blocks, "part", "kind", *numbers, *last)
 
 
 @view.register
@@ -210,3 +243,59 @@ def of_shrinking(done: Shrinking) -> Iterator[Block]:
         yield Say(f"kept: {reason}")
     if len(done.kept) > _SHOWN:
         yield Say(f"kept: {len(done.kept) - _SHOWN} more like these")
+
+
+@view.register
+def of_merged(merged: Merged) -> Iterator[Block]:
+    """Where the checkpoint is, how it was merged, and how close its sources were."""
+    yield Title(f"{merged.directory}: {merged.formula}", style="")
+    for one in merged.aligned:
+        before, after = one.whole.distances()
+        near = f"relative distance {before:.3g}"
+        if one.moved:
+            near = f"relative distance {before:.3g} before alignment, {after:.3g} after"
+        yield Say(f"{shown(one.name)} to {shown(one.to)}: {near}", wrap=False)
+        if min(before, after) > FAR_APART and not merged.by.startswith("none"):
+            yield Say(
+                f"{shown(one.name)} is far from {shown(one.to)}, and may be unrelated: measure the "
+                "result with segre model barrier before you use it"
+            )
+    if all(one.moved for one in merged.aligned):
+        yield Say(f"aligned by {merged.by}", wrap=False)
+    elif merged.by.startswith("none"):
+        yield Say("merged without alignment")
+    else:
+        still = ", ".join(shown(one.name) for one in merged.aligned if not one.moved)
+        yield Say(f"not moved: {still}; alignment would increase the distance", wrap=False)
+
+
+@view.register
+def of_barriers(found: Barriers) -> Iterator[Block]:
+    """Losses along every line, and the barriers."""
+    yield Title("Loss along the straight line", terminal=False)
+    shares = found.lines[0].shares
+    last, parts = len(shares) - 1, _PLACES - 1
+    places = sorted({(2 * last * i + parts) // (2 * parts) for i in range(parts + 1)})
+    yield table(
+        "losses",
+        "",
+        found.lines,
+        (f"from {shown(found.name)} to", lambda line: shown(line.name)),
+        *((f"{shares[n]:.2g}", lambda line, n=n: float(line.losses[n]), ".3f") for n in places),
+        ("barrier", lambda line: float(line.barrier), ".3f"),
+    )
+    yield Say(f"measured: {found.how}", wrap=False)
+    figure = lines(
+        shares,
+        {
+            f"{shown(line.name)}: barrier {line.barrier:.2f}": list(map(float, line.losses))
+            for line in found.lines
+        },
+        y="next-token loss (nats)",
+        first=f"from {shown(found.name)} (0) to the other checkpoint (1)",
+        key="losses-by-share",
+        title="Loss along the straight line, measured",
+        alt="A line for each checkpoint: the loss of mixed weights, by the share of the other one.",
+        note=f"On {found.on}.",
+    )
+    yield replace(figure, layout={**figure.layout, "showlegend": True})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from segre.report.blocks import (
     Prose,
     Row,
     Table,
+    table,
 )
 from segre.report.charts import bars, closed_curve, parts_of_a_whole
 from segre.report.dimensions import evidence_of
@@ -33,27 +34,27 @@ _HOLDS = {
 
 def of_choices(part: Part) -> Iterator[Block]:
     """Design choices, and where the parameters are."""
-    assert part.data is not None
-    facts = Facts(tuple((name, value, remark) for name, value, remark in part.data["choices"]))
-    pieces: dict[str, int] = part.data["pieces"]
+    facts = Facts(tuple(map(tuple, part.found["choices"])))
+    pieces: dict[str, int] = part.found["pieces"]
     total = sum(pieces.values())
     largest = max(pieces, key=lambda name: pieces[name])
     figure = bars(
-        "parameters-by-piece",
-        "Where the parameters are",
-        f"Bars: {len(pieces)} pieces; the largest is {largest} with {pieces[largest]:,} of "
-        f"{total:,} parameters.",
-        part.takeaways["parameters-by-piece"],
         list(pieces),
         {"parameters": list(pieces.values())},
         unit="parameters",
-        numbers=Table(
-            "parameters-by-piece-numbers",
-            "Where the parameters are",
-            ("piece", "parameters", "share in %"),
-            tuple((name, count, 100 * count / total) for name, count in pieces.items()),
-            (False, True, True),
+        numbers=table(
+            "",
+            "",
+            pieces.items(),
+            ("piece", lambda one: one[0]),
+            ("parameters", lambda one: one[1]),
+            ("share in %", lambda one: 100 * one[1] / total),
         ),
+        key="parameters-by-piece",
+        title="Where the parameters are",
+        alt=f"Bars: {len(pieces)} pieces; the largest is {largest} with {pieces[largest]:,} of "
+        f"{total:,} parameters.",
+        takeaway=part.takeaways["parameters-by-piece"],
     )
     yield Row((facts, figure))
 
@@ -70,8 +71,7 @@ def of_bounds(part: Part) -> Iterator[Block]:
 
 def of_symmetries(part: Part) -> Iterator[Block]:
     """Symmetries by piece, those that are discrete, and what the design choices do."""
-    data = part.data
-    assert data is not None
+    data = part.found
     symmetries = [one for one in data["symmetries"] if one["dimension"]]
     if symmetries:
         picture = _picture(part, symmetries)
@@ -79,55 +79,67 @@ def of_symmetries(part: Part) -> Iterator[Block]:
         yield Row((picture, *fiber)) if fiber else picture
     if "design-choices" in part.takeaways:
         yield Prose((part.takeaways["design-choices"],))
-    yield from symmetry_tables(data)
+    yield from _tables(data, symmetries)
 
 
-def symmetry_tables(data: Mapping[str, Any]) -> Iterator[Table]:
+def _tables(data: Mapping[str, Any], symmetries: Sequence[Mapping[str, Any]]) -> Iterator[Table]:
     """All of them: continuous, by design choice, and discrete."""
-    symmetries = [one for one in data["symmetries"] if one["dimension"]]
     if symmetries:
-        yield _symmetry_table(symmetries)
+        yield table(
+            "symmetries",
+            "All continuous symmetries",
+            symmetries,
+            ("piece", lambda one: IN_WORDS.get(one.get("group", ""), "")),
+            *("symmetry: name", "where", "dimensions: dimension"),
+            ("holds", lambda one: _HOLDS[one.get("holds", "exact")]),
+            folded=True,
+        )
     if data.get("conserved"):
-        yield _law_table(data["conserved"]["laws"])
+        yield table(
+            "conserved",
+            "What gradient flow conserves by each symmetry",
+            data["conserved"]["laws"],
+            *("symmetry: name", "where"),
+            ("conserved", lambda one: one["formula"] or ""),
+            "scalars: count",
+            folded=True,
+        )
     if data.get("choices"):
         yield _choice_table(data["choices"])
     if data.get("discrete"):
-        rows = tuple((one["group"], one["what"], one["places"]) for one in data["discrete"])
-        yield Table(
+        yield table(
             "discrete-symmetries",
             "Discrete symmetries, in addition to these",
-            ("group", "of", "places"),
-            rows,
-            (False, False, True),
+            data["discrete"],
+            *("group", "of: what", "places"),
             folded=True,
         )
 
 
 def _picture(part: Part, symmetries: list[dict[str, Any]]) -> Figure:
     """All parameters, and the redundant ones: by piece of a transformer, by kind for a stack."""
-    assert part.data is not None
     named = dict.fromkeys(IN_WORDS.values(), 0)
     for one in symmetries:
         name = IN_WORDS.get(one.get("group", ""), one["name"])
         named[name] = named.get(name, 0) + one["dimension"]
     pieces = {name: count for name, count in named.items() if count}
     redundant = sum(pieces.values())
-    parameters: int = part.data["parameters"]
+    parameters: int = part.found["parameters"]
     known = {"bounded": ", at most", "estimated": ", about"}.get(part.status, "")
     known = f", {part.status}" if part.status in ("certain", "likely") else known
-    upper: int = part.data["upper"]
+    upper: int = part.found["upper"]
     whole = {f"functional dimension{known}": upper, "symmetries": redundant}
     if parameters - upper > redundant:
         whole["redundant without a listed symmetry"] = parameters - upper - redundant
     return parts_of_a_whole(
-        "redundant-by-piece",
-        "How the parameters split: function and symmetries",
-        f"Two bars: {parameters:,} parameters, of which {redundant:,} are symmetries; and these by "
-        f"piece, of which there are {len(pieces)}.",
-        part.takeaways["redundant-by-piece"],
         ("all parameters", whole),
         ("symmetries", pieces),
         unit="parameters",
+        key="redundant-by-piece",
+        title="How the parameters split: function and symmetries",
+        alt=f"Two bars: {parameters:,} parameters, of which {redundant:,} are symmetries; and "
+        f"these by piece, of which there are {len(pieces)}.",
+        takeaway=part.takeaways["redundant-by-piece"],
         note="The first bar is all parameters. The second is its part called symmetries, enlarged: "
         "each piece is a group of changes that leave the function as it is.",
     )
@@ -135,16 +147,15 @@ def _picture(part: Part, symmetries: list[dict[str, Any]]) -> Figure:
 
 def _fiber(part: Part) -> Figure:
     """A closed curve of weights with the same function, in two of them."""
-    assert part.data is not None
-    fiber = part.data["fiber"]
+    fiber = part.found["fiber"]
     figure = closed_curve(
-        "fiber",
-        "A fiber: one function, many weights",
-        f"A closed curve in the plane of the weights {' and '.join(fiber['names'])}.",
-        part.takeaways["fiber"],
         fiber["names"],
         fiber["curve"],
         fiber["weights"],
+        key="fiber",
+        title="A fiber: one function, many weights",
+        alt=f"A closed curve in the plane of the weights {' and '.join(fiber['names'])}.",
+        takeaway=part.takeaways["fiber"],
         note=f"Two of the weights of {fiber['where']} while a basis inside it is turned and "
         "stretched, and the matrix on the other side is turned back. The curve is one of many on "
         "the fiber, whose dimension is the number of symmetries.",
@@ -152,55 +163,17 @@ def _fiber(part: Part) -> Figure:
     return replace(figure, status="measured")
 
 
-def _symmetry_table(symmetries: list[dict[str, Any]]) -> Table:
-    return Table(
-        "symmetries",
-        "All continuous symmetries",
-        ("piece", "symmetry", "where", "dimensions", "holds"),
-        tuple(
-            (
-                IN_WORDS.get(one.get("group", ""), ""),
-                one["name"],
-                one["where"],
-                one["dimension"],
-                _HOLDS[one.get("holds", "exact")],
-            )
-            for one in symmetries
-        ),
-        (False, False, False, True, False),
-        folded=True,
-    )
-
-
-def _law_table(laws: list[dict[str, Any]]) -> Table:
-    return Table(
-        "conserved",
-        "What gradient flow conserves by each symmetry",
-        ("symmetry", "where", "conserved", "scalars"),
-        tuple((one["name"], one["where"], one["formula"] or "", one["count"]) for one in laws),
-        (False, False, False, True),
-        folded=True,
-    )
-
-
 def _choice_table(choices: list[dict[str, Any]]) -> Table:
     """What each choice adds to the redundant parameters: the change with it, not without it."""
     named = dict.fromkeys((*GROUPS, *(group for one in choices for group in one["change"])))
     groups = [group for group in named if any(one["change"].get(group) for one in choices)]
-    rows = tuple(
-        (
-            f"{one['choice']}, instead of {one['instead_of']}",
-            *(-one["change"].get(group, 0) for group in groups),
-            -one["total"],
-        )
-        for one in choices
-    )
-    return Table(
+    return table(
         "design-choices",
         "What each design choice does to redundancy",
-        ("choice", *(IN_WORDS.get(group, group) for group in groups), "all"),
-        rows,
-        (False, *(True,) * (len(groups) + 1)),
+        choices,
+        ("choice", lambda one: f"{one['choice']}, instead of {one['instead_of']}"),
+        *((IN_WORDS.get(g, g), lambda one, g=g: -one["change"].get(g, 0)) for g in groups),
+        ("all", lambda one: -one["total"]),
         note="Redundant parameters with the choice minus those without it. A choice with a "
         "negative number removes symmetries, one with a positive number adds some.",
         folded=True,
@@ -209,26 +182,16 @@ def _choice_table(choices: list[dict[str, Any]]) -> Table:
 
 def of_certificates(part: Part) -> Iterator[Block]:
     """What was certified, what the referee checked, and the certificates themselves."""
-    data = part.data
-    assert data is not None
+    data = part.found
     instances = data["instances"]
     if data["of"] != "itself":
-        yield Table(
+        yield table(
             "small-certificates",
             "Small networks of the same design",
-            ("network", "parameters", "lower bound", "upper bound", "status", "referee"),
-            tuple(
-                (
-                    one["name"],
-                    one["parameters"],
-                    one["lower"],
-                    one["upper"],
-                    labelled(one["status"], one["proved_by"]),
-                    "valid" if one["valid"] else "invalid",
-                )
-                for one in instances
-            ),
-            (False, True, True, True, False, False),
+            instances,
+            *("network: name", "parameters", "lower bound: lower", "upper bound: upper"),
+            ("status", lambda one: labelled(one["status"], one["proved_by"])),
+            ("referee", lambda one: "valid" if one["valid"] else "invalid"),
         )
     checked = Items("", tuple(instances[-1]["checks"]))
     yield Fold("checks", "What the referee checked", (checked,))

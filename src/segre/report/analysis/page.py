@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from segre.analysis.part import Part, percent
+from segre.analysis.part import Part
 from segre.analysis.run import Analysis
 from segre.finding import Finding
-from segre.report.analysis import architecture, depth, heads, paths, weights
+from segre.report import depth, paths
+from segre.report.analysis import architecture, heads
 from segre.report.blocks import (
     Block,
     Download,
@@ -25,13 +26,16 @@ from segre.report.blocks import (
     Title,
     elsewhere,
     flat,
+    table,
     terminal,
 )
-from segre.report.dimensions import status_in_words, value_in_words
+from segre.report.checkpoints import section_blocks
+from segre.report.diagnosis import findings_block
+from segre.report.dimensions import redundant_tile, status_in_words, value_in_words
 from segre.report.views import paged, tabled, view
 
 _BLOCKS: dict[str, Callable[[Part], Iterator[Block]]] = {
-    "findings": heads.of_findings,
+    "findings": lambda part: iter([findings_block(part.details)]),
     "what": architecture.of_choices,
     "dimension": architecture.of_bounds,
     "redundancy": architecture.of_symmetries,
@@ -39,7 +43,7 @@ _BLOCKS: dict[str, Callable[[Part], Iterator[Block]]] = {
     "depth": depth.blocks,
     "heads": heads.blocks,
     "paths": paths.blocks,
-    "weights": weights.blocks,
+    "weights": lambda part: section_blocks(part.details, part.takeaways["conditions"]),
 }
 
 
@@ -108,12 +112,9 @@ def _without_plots(section: Section) -> Section:
 @tabled.register
 def table_of_analysis(found: Analysis) -> Table:
     """A row for every question."""
-    names = ("part", "question", "status", "answer", "how", "reason", "seconds")
-    rows = tuple(
-        (one.key, one.title, one.label, one.lead, one.how, one.reason, one.seconds)
-        for one in found.parts
-    )
-    return Table("parts", found.name, names, rows)
+    columns = ("part: key", "question: title", "status: label", "answer: lead")
+    rest = ("how", "reason", "seconds")
+    return table("parts", found.name, found.parts, *columns, *rest)
 
 
 @paged.register
@@ -153,9 +154,8 @@ def tiles(analysis: Analysis) -> Iterator[Tile]:
 
 
 def _finding_tile(part: Part) -> Iterator[Tile]:
-    assert part.data is not None
-    remark = f"on {part.data['inputs']['tokens']} tokens"
-    yield Tile("Things that stand out", str(len(part.data["findings"])), part.status, remark)
+    remark = f"on {part.found['inputs']['tokens']} tokens"
+    yield Tile("Things that stand out", str(len(part.found["findings"])), part.status, remark)
 
 
 def _size_tiles(part: Part) -> Iterator[Tile]:
@@ -163,36 +163,29 @@ def _size_tiles(part: Part) -> Iterator[Tile]:
     assert isinstance(found, Finding)
     dimension = value_in_words(found).replace("..", " to ")
     yield Tile("Functional dimension", dimension, part.label, status_in_words(found))
-    if found.redundant is not None:
-        least = "" if found.number is not None else "about " if found.upper is None else "at least "
-        remark = f"{percent(found.redundant, found.parameters, 3)} of all; they do not change "
-        value = f"{least}{found.redundant:,}"
-        yield Tile("Redundant parameters", value, part.label, f"{remark}the function")
+    yield from redundant_tile(found)
 
 
 def _proof_tile(part: Part) -> Iterator[Tile]:
-    assert part.data is not None
-    if part.data["of"] == "itself":
+    if part.found["of"] == "itself":
         computed = part.proved_by != "theorem"
         checked = "the computation" if computed else "hypotheses and count, not the theorem,"
         yield Tile("Certificate", "valid", part.label, f"{checked} checked by independent code")
         return
-    valid = sum(one["valid"] for one in part.data["instances"])
+    valid = sum(one["valid"] for one in part.found["instances"])
     networks = "network" if valid == 1 else "networks"
     remark = f"but valid for {valid} small {networks} of the same design"
     yield Tile("Certificate", "none at this size", part.status, remark)
 
 
 def _depth_tile(part: Part) -> Iterator[Tile]:
-    assert part.data is not None
-    value, remark = depth.verdict(part.data)
+    value, remark = depth.verdict(part.found)
     yield Tile("Tokens with depth", value, part.status, remark)
 
 
 def _weights_tile(part: Part) -> Iterator[Tile]:
-    assert part.data is not None
-    exactly, nearly = part.data["special"]["exactly"], part.data["special"]["nearly"]
-    layers = len(part.data["measured"]["layers"])
+    exactly, nearly = part.found["special"]["exactly"], part.found["special"]["nearly"]
+    layers = len(part.found["measured"]["layers"])
     value = f"nearly: {nearly}" if nearly and not exactly else str(exactly)
     remark = f"of {layers}" if nearly == 0 or not exactly else f"of {layers}; nearly: {nearly}"
     yield Tile("Layers with extra redundancy", value, part.status, remark)

@@ -15,14 +15,14 @@ from markupsafe import Markup
 from segre.report.blocks import Title, flat, off_terminal
 from segre.report.page.marks import MARKS
 from segre.report.page.render import MEANINGS, environment
-from segre.report.views import blocks_of, tiles_of
+from segre.report.views import tiles_of, view
 
 MOST = 30  # rows of a table; all of them are in to_pandas()
 
 
 def html_of(answer: object) -> str:
     """An answer as HTML for a notebook."""
-    blocks = list(flat(off_terminal(blocks_of(answer))))
+    blocks = list(flat(off_terminal(view(answer))))
     html = _template().render(
         title=next((one for one in blocks if isinstance(one, Title)), Title("")),
         tiles=list(tiles_of(blocks)),

@@ -51,33 +51,17 @@ GLOSSARY: dict[str, str] = {
     "spectrum": "The singular values of a matrix, from the largest to the smallest.",
     "skip": "The connection that adds the input of a sub-layer to its output.",
 }
-_FORMS = {
-    "functional dimension": "functional dimensions?",
+_FORMS = {  # that are not made with an s
     "redundant": "redundan(?:t|cy)",
     "symmetry": "symmetr(?:y|ies)",
-    "gauge": "gauges?",
-    "fiber": "fibers?",
     "stratum": "strat(?:um|a)",
-    "special point": "special points?",
-    "certificate": "certificates?",
-    "theorem": "theorems?",
-    "Jacobian": "Jacobian",
-    "minor": "minors?",
-    "relative residual": "relative residuals?",
-    "collapse": "collapses?",
-    "stable rank": "stable ranks?",
-    "singular value": "singular values?",
-    "condition number": "condition numbers?",
-    "attention sink": "attention sinks?",
-    "path": "paths?",
     "spectrum": "spectr(?:um|a)",
-    "skip": "skips?",
 }
 # Longer words first: "special point" is no "point".
 _WORDS = sorted(GLOSSARY, key=len, reverse=True)
 _PATTERN = re.compile(
     "|".join(
-        rf"(?P<w{n}>\b(?:{_FORMS.get(word, re.escape(word))})\b)" for n, word in enumerate(_WORDS)
+        rf"(?P<w{n}>\b(?:{_FORMS.get(word, f'{word}s?')})\b)" for n, word in enumerate(_WORDS)
     ),
     re.IGNORECASE,
 )

@@ -99,8 +99,9 @@ def write_answer(answer: Any, path: Path, made: str = "", command: str = "") -> 
 def require_page(path: Path) -> None:
     """Refuse a file that cannot be written, before anything is computed."""
     if extension(path, _FORMATS) not in _FORMATS:
+        allowed = ", ".join(_FORMATS)
         raise SegreError(
-            f"report {str(path)!r}: {path.suffix!r} is not a format; allowed: {', '.join(_FORMATS)}"
+            f"report {str(path)!r}: {path.suffix!r} is not a format; allowed: {allowed}"
         )
 
 
@@ -164,28 +165,20 @@ class _Names:
         return name
 
 
-def _placed(section: Section, names: _Names) -> Placed:
-    own = names(section.key)  # so that #key leads to it
-    blocks = tuple(_placed_block(block, names) for block in off_terminal(section.blocks))
-    return Placed(section, own, "section", blocks=blocks)
+_IDS = {Section: "", Figure: "figure-", Fold: "fold-", Table: "table-"}  # how ids begin
 
 
-def _placed_block(block: Block, names: _Names) -> Placed:
-    kind = type(block).__name__.lower()
-    if isinstance(block, Figure):
-        own = names(block.key, "figure-")
-        return Placed(block, own, kind, Placed(block.numbers, names(block.numbers.key, "table-")))
-    if isinstance(block, Row | Fold):
-        own = names(block.key, "fold-") if isinstance(block, Fold) else ""
-        return Placed(
-            block,
-            own,
-            kind,
-            blocks=tuple(_placed_block(b, names) for b in off_terminal(block.blocks)),
-        )
-    if isinstance(block, Table):
-        return Placed(block, names(block.key, "table-"), kind)
-    return Placed(block, "", kind)
+def _placed(part: Section | Block, names: _Names) -> Placed:
+    """A section, so that #key leads to it, or a block, with what is in it."""
+    own = (
+        names(part.key, _IDS[type(part)])
+        if isinstance(part, Section | Figure | Fold | Table)
+        else ""
+    )
+    numbers = _placed(part.numbers, names) if isinstance(part, Figure) else None
+    inner = part.blocks if isinstance(part, Section | Row | Fold) else ()
+    blocks = tuple(_placed(block, names) for block in off_terminal(inner))
+    return Placed(part, own, type(part).__name__.lower(), numbers, blocks)
 
 
 def _figures(page: Page) -> list[Figure]:

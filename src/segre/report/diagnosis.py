@@ -1,0 +1,285 @@
+"""What `segre model diagnose` finds: anomalies, measures by depth, a map of layers and heads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from segre.fields.interface import Array
+from segre.inspect.diagnose import Diagnosis
+from segre.inspect.measure import Finding, Measure
+from segre.report.blocks import (
+    Block,
+    Figure,
+    Items,
+    Page,
+    Row,
+    Say,
+    Section,
+    Table,
+    Tile,
+    Title,
+    tiles,
+)
+from segre.report.blocks import table as table_of
+from segre.report.charts import by_head, lines, switched
+from segre.report.views import paged, tabled, view
+
+_MOST = 2000  # rows of the table of heads; the document has them all
+_PASS = "All numbers come from the same forward pass."
+_CONTROLS = "The third row and those after it are controls: the same change at other places."
+
+
+@view.register
+def of_diagnosis(found: Diagnosis) -> Iterator[Block]:
+    """The findings, then one line for every measure."""
+    yield Title(_head(found), found.status, style="bold")
+    yield tiles(*_tiles(found))
+    if not found.findings:
+        yield Say(found.in_words)
+    yield findings_block(found)
+    if found.control_findings is not None:
+        yield Say(control_in_words(found))
+    yield Say()
+    yield _measures(found)
+    if found.effects:
+        yield Say()
+        yield _effects(found)
+
+
+def _head(found: Diagnosis) -> str:
+    """The model and its input."""
+    loss = "" if found.loss is None else f", loss {found.loss:.3f} nats"
+    return f"{named(found.model)} on {found.inputs} ({found.tokens} tokens{loss})"
+
+
+def named(model: Mapping[str, Any]) -> str:
+    """The name of a model, and whether it was trained."""
+    return f"{model['model']}{' with random weights' if model['weights'] == 'random' else ''}"
+
+
+def _beside(finding: Finding) -> str:
+    """The value with random weights."""
+    if finding.control is None:
+        return ""
+    most = "at least" if finding.extreme == "smallest" else "at most"
+    return f" With random weights: {most} {finding.control:.3g}."
+
+
+def control_in_words(found: Diagnosis) -> str:
+    """The findings with random weights."""
+    count = found.control_findings or 0
+    if not count:
+        return "With random weights nothing stands out."
+    return f"With random weights {count} thing{'s stand' if count > 1 else ' stands'} out."
+
+
+def findings_block(found: Diagnosis) -> Items:
+    """The findings, the most important first."""
+    items = tuple(f"{one.what}\n{one.means}{_beside(one)}" for one in found.findings)
+    return Items("", items, numbered=True)
+
+
+def _measures(found: Diagnosis) -> Table:
+    """Every measure: smallest, median, largest, and where that is."""
+
+    def column(least: Any) -> Any:
+        return lambda one: f"{float(least(found.values[one.key])):>8.3g}"
+
+    def random(one: Measure) -> str:
+        twin = found.control.get(one.key)
+        return f"{'' if twin is None else f'{float(twin.max()):.3g}':>8}"
+
+    return table_of(
+        "measures",
+        "",
+        found.measured,
+        "measure: title",
+        *((name, column(of), ">") for name, of in (("smallest", np.min), ("median", np.median))),
+        ("largest", column(np.max), ">"),
+        ("at", lambda one: f"{_place(one, found.values[one.key]):>8}", ">"),
+        *[("random", random, ">")] * bool(found.control),
+        wraps=("measure",),
+    )
+
+
+def _place(one: Measure, values: Array) -> str:
+    """Where a measure is largest."""
+    place = np.unravel_index(int(values.argmax()), values.shape)
+    if one.axis == "depth":
+        return f"depth {place[0]}"
+    return f"{one.axis} {'.'.join(str(n + 1) for n in place)}"
+
+
+def _effects(found: Diagnosis) -> Table:
+    """The effect of interventions; all but the first two are controls."""
+    controls = {id(one) for one in found.effects[2:]}
+    return table_of(
+        "effects",
+        "Interventions",
+        found.effects,
+        ("intervention", lambda one: "control: " * (id(one) in controls) + one.what),
+        ("loss", "loss", ".3f"),
+        ("sink heads", "sinks", "d"),
+        ("change of outputs", "apart", ".2g"),
+    )
+
+
+@tabled.register
+def table_of_diagnosis(found: Diagnosis) -> Table:
+    """One row for each finding."""
+    return table_of(
+        "findings",
+        "What stands out",
+        found.findings,
+        *("measure", "finding: what", "size", "median: typical"),
+        *("random: control", "depth", "layer"),
+        numeric=(False, False, True, True, True, True, True),
+    )
+
+
+@paged.register
+def page_of_diagnosis(found: Diagnosis) -> Page:
+    """The findings, then one map of layers and heads, and curves over depth."""
+    control = "" if found.control_findings is None else f" {control_in_words(found)}"
+    sections = (
+        Section.measured(
+            "findings",
+            "What stands out",
+            found.in_words + control,
+            f"One forward pass on {found.tokens} tokens of {found.inputs}, in double precision.",
+            "",
+            findings_block(found),
+            *((replace(_effects(found), note=_CONTROLS),) if found.effects else ()),
+        ),
+        Section.measured(
+            "heads",
+            "Layers and heads",
+            "Choose a measure above the map, and a head on the map or in the table below it.",
+            _PASS,
+            "",
+            heads_block(found),
+            _meanings(found, "head"),
+        ),
+        Section.measured(
+            "depth",
+            "By depth",
+            "Measures of the residual stream before the first layer and after each layer.",
+            _PASS,
+            "",
+            Row(tuple(_curves(found))),
+            _meanings(found, "depth"),
+        ),
+    )
+    return Page("Anomalies in this model", _head(found), tuple(_tiles(found)), sections)
+
+
+def heads_block(
+    found: Diagnosis | None,
+    takeaway: str = "",
+    more: Mapping[str, Array] | None = None,
+    columns: Mapping[str, Array] | None = None,
+) -> Figure:
+    """One map of layers and heads, with a switch between measures and a panel for one head.
+
+    `more` are measures that come first; `columns` are numbers that only the table has.
+    """
+    heads = [] if found is None else [one for one in found.measured if one.axis == "head"]
+    own = {} if found is None else {one.title: found.values[one.key] for one in heads}
+    values = {**(more or {}), **own}
+    figure = switched(
+        {
+            title: by_head(rows.tolist(), what="", key=title, title=title, alt=title)
+            for title, rows in values.items()
+        },
+        _heads({**(columns or {}), **values}),
+        key="heads",
+        title="Layers and heads",
+        alt="A map of layers and heads, coloured by the chosen measure.",
+        takeaway=takeaway or _extremes(*next(iter(values.items()))),
+    )
+    details = None if found is None else found.heads
+    return figure if details is None else replace(figure, heads=details.document())
+
+
+def _extremes(title: str, values: Array) -> str:
+    """Where the first measure of the map is largest, and how large it is elsewhere."""
+    known = np.where(np.isfinite(values), values, -np.inf)
+    layer, head = np.unravel_index(int(known.argmax()), known.shape)
+    return (
+        f"{title} is largest in head {head + 1} of layer {layer + 1}: {known.max():.3g}; the "
+        f"median of all heads is {float(np.nanmedian(values)):.3g}."
+    )
+
+
+def _heads(values: Mapping[str, Array]) -> Table:
+    shape: Sequence[int] = next(iter(values.values())).shape
+    rows = tuple(
+        (layer + 1, head + 1, *(float(own[layer, head]) for own in values.values()))
+        for layer, head in np.ndindex(*shape)
+    )
+    count = len(rows)
+    title = f"The first {_MOST} of {count} heads" if count > _MOST else f"All {count} heads"
+    names = ("layer", "head", *values)
+    return Table("heads-numbers", title, names, rows[:_MOST], (True,) * len(names))
+
+
+def meanings(key: str, rows: Sequence[tuple[str, str]]) -> Table:
+    """A folded table that says how measures are computed."""
+    names = ("measure", "how it is computed")
+    return Table(f"{key}-meanings", "What the measures mean", names, tuple(rows), folded=True)
+
+
+def _meanings(found: Diagnosis, axis: str) -> Table:
+    return meanings(axis, [(one.title, one.how) for one in found.measured if one.axis == axis])
+
+
+def _tiles(found: Diagnosis) -> Iterator[Tile]:
+    yield Tile("findings", str(len(found.findings)), "measured", f"on {found.tokens} tokens")
+    if found.loss is not None:
+        yield Tile("loss", f"{found.loss:.3f}", "measured", "nats per token")
+    spikes = f"{found.values['spikes'].max():,.0f}"
+    yield Tile("largest activation", spikes, "measured", "times the median of its stream")
+    if "sinks" in found.values:
+        sinks = found.values["sinks"]
+        words = f"{int((sinks > 0.3).sum())} of {sinks.size}"
+        yield Tile("sink heads", words, "measured", "give more than 30 % to one token")
+
+
+def _curves(found: Diagnosis) -> Iterator[Figure]:
+    """One plot for each measure of the stream, with random weights for comparison."""
+    for one in found.measured:
+        if one.axis != "depth":
+            continue
+        values = found.values[one.key]
+        series = {"this model": values.tolist()}
+        if one.key in found.control:
+            series["random weights"] = found.control[one.key].tolist()
+        yield lines(
+            range(len(values)),
+            series,
+            y=one.title,
+            log=bool(values.min() > 0 and values.max() / values.min() > 30),
+            first="depth",
+            dashed=("random weights",),
+            height=280,
+            key=one.key,
+            title=one.title,
+            alt=f"A line over depth: {one.title}.",
+            takeaway=_course(one.title, series),
+        )
+
+
+def _course(title: str, series: Mapping[str, Sequence[float]]) -> str:
+    """Where a measure begins, ends and is largest."""
+    own = series["this model"]
+    top = max(range(len(own)), key=lambda depth: own[depth])
+    peak = f", with a maximum of {own[top]:.3g} at depth {top}" if 0 < top < len(own) - 1 else ""
+    said = (
+        f"{title} goes from {own[0]:.3g} before the first layer to {own[-1]:.3g} at the end{peak}"
+    )
+    random = series.get("random weights")
+    return f"{said}; with random weights it ends at {random[-1]:.3g}." if random else f"{said}."
