@@ -37,7 +37,7 @@ def test_a_namespace_shows_its_names_and_nothing_else(module: Any) -> None:
 
 
 def test_every_name_of_segre_has_an_example() -> None:
-    assert len(segre.__all__) == 38
+    assert len(segre.__all__) == 40
     for name in segre.__all__:
         assert ">>>" in getattr(segre, name).__doc__, name
 
