@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from bench.collapse import cost
 
 from collapse.test_apart import DEEP
 from collapse.test_variants import streams
@@ -14,7 +15,7 @@ from segre.checkpoint.inputs import Inputs, random_tokens
 from segre.checkpoint.model import Model
 from segre.checkpoint.runnable import load
 from segre.collapse import curves as module
-from segre.collapse.curves import Curve, cost, curves
+from segre.collapse.curves import Curve, curves
 from segre.collapse.residual import Measures
 from segre.collapse.streams import of_streams
 from segre.collapse.variants import ALL, ALONE, FULL, PAPER, Variant, variant

@@ -12,12 +12,13 @@ from bench.double import Double
 from typer.testing import CliRunner
 
 import segre
+from segre.checkpoint.inputs import shortened
 from segre.checkpoint.runnable import open_model
 from segre.cli.app import app
 from segre.errors import SegreError
 from segre.fields import Real
 from segre.inspect.backward import gradients
-from segre.inspect.diagnose import require_finite, tokens_of
+from segre.inspect.diagnose import require_finite
 from segre.inspect.interventions import Intervention
 from segre.inspect.measure import measures
 from segre.inspect.measures.sinks import SINK, largest
@@ -135,7 +136,7 @@ def test_minilm(tmp_path: Path) -> None:
     spikes = found.values["spikes"]
     assert spikes.max() == pytest.approx(52.5, rel=0.01)
     model = open_model(minilm())
-    seen = recorded(model, tokens_of(model, text, 64, 0).batches[0][0])
+    seen = recorded(model, shortened(model, text, 1, 64).batches[0][0])
     depth = int(spikes.argmax())
     place = np.unravel_index(np.abs(seen.streams[depth]).argmax(), seen.streams[depth].shape)
     assert place == (0, 99)  # token, channel
@@ -271,7 +272,7 @@ def test_smollm2(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> No
     assert (after.loss, after.sinks) == (pytest.approx(12.205, abs=0.01), 136)
     assert all(one.loss == pytest.approx(3.6, abs=0.05) for one in controls)
     model = open_model(folder)
-    ids = tokens_of(model, text, 48, 0).batches[0][0]
+    ids = shortened(model, text, 1, 48).batches[0][0]
     for setting, loss, sinks in (
         ("12:0:507=11276", 4.212, 195),  # halved
         ("12:20:507=median", 3.602, 204),

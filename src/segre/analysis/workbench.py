@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from segre.checkpoint.commands import info
 from segre.checkpoint.info import Info
-from segre.checkpoint.inputs import longest, random_tokens, read_text
+from segre.checkpoint.inputs import shortened
 from segre.checkpoint.model import Model
 from segre.checkpoint.opening import trained
 from segre.checkpoint.runnable import load
@@ -142,10 +142,7 @@ class Workbench:
 
     def tokens(self, model: Model, count: int, length: int) -> Inputs:
         """Token sequences for a model: from the text, or random ones."""
-        fits = min(length, longest(model.spec) or length)
-        if self.text_given and self.text is not None:
-            return read_text(model, self.text, count, fits)
-        return random_tokens(model, count, fits, self.seed)
+        return shortened(model, self.text if self.model else None, count, length, self.seed)
 
     @property
     def text_given(self) -> str | None:

@@ -108,6 +108,17 @@ def read_text(
     return Inputs(tuple(_batches(model, rows)), shown(file))
 
 
+def shortened(
+    model: Model, text: str | Path | None, count: int, length: int, seed: int = 0
+) -> Inputs:
+    """Sequences of a text, or random ones; shorter if the model has fewer positions."""
+    _require("length", length, 2)
+    fits = min(length, longest(model.spec) or length)
+    if text is None:
+        return random_tokens(model, count, fits, seed)
+    return read_text(model, text, count, fits)
+
+
 def require_tokens(model: Model, ids: Any) -> Array:
     """Numbers of tokens (n,), or of a batch of sequences (b, n), which the model must know."""
     given = np.asarray(ids)

@@ -21,7 +21,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import isfinite
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -33,7 +32,7 @@ from segre.collapse.fusion import Fusion
 from segre.collapse.gates import WithGates
 from segre.collapse.sinks import Sink, sink_of
 from segre.collapse.streams import measured
-from segre.collapse.variants import FULL, PAPER, Variant
+from segre.collapse.variants import PAPER, Variant
 from segre.fields import Real
 from segre.fields.interface import Array
 from segre.fields.threads import threads_for
@@ -249,35 +248,6 @@ def _groups(inputs: Inputs, each: int) -> Iterator[list[Tokens]]:
             group = []
         group.append(Tokens(batch))
     yield group
-
-
-@dataclass(frozen=True)
-class Cost:
-    """Seconds of a forward pass, and of one that is measured: the fastest of several."""
-
-    plain: float
-    measured: float
-
-    @property
-    def ratio(self) -> float:
-        """What measuring costs, as a multiple of the plain pass."""
-        return self.measured / self.plain
-
-
-def cost(model: Model, inputs: Inputs, repeats: int = 5) -> Cost:
-    """Time the whole model with and without measuring, in turns."""
-    times: dict[str, list[float]] = {"plain": [], "measured": []}
-    for attempt in range(repeats + 1):
-        for name, taken in times.items():
-            began = perf_counter()
-            if name == "plain":
-                with threads_for(model.spec.d):
-                    run(model, list(map(Tokens, inputs.batches)), Real(np.float32))
-            else:
-                curves(model, inputs, [FULL])
-            if attempt:  # the first is to warm up
-                taken.append(perf_counter() - began)
-    return Cost(min(times["plain"]), min(times["measured"]))
 
 
 def _curve(variant: Variant, parts: list[list[dict[str, Array]]]) -> Curve:

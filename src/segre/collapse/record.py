@@ -16,6 +16,7 @@ import numpy as np
 from segre.checkpoint.inputs import require_tokens
 from segre.checkpoint.model import Model
 from segre.collapse.passes import Affine, Pass, RecordedLayer, TokenMap
+from segre.collapse.stack import of_heads
 from segre.collapse.variants import BARE, Variant
 from segre.errors import UnsupportedError
 from segre.fields import Real
@@ -99,9 +100,9 @@ def _attention(spec: Transformer, w: Tensors, X: Array, P: Array, layer: int) ->
     b_O = w["b_O"][:, 0] if "b_O" in w else None
     out = RecordedLayer(
         P,
-        _of_heads(spec, w["W_V"]).mT,
-        _of_heads(spec, w["W_O"]).mT,
-        _of_heads(spec, w["b_V"])[..., 0] if "b_V" in w else None,
+        of_heads(spec, w["W_V"]).mT,
+        of_heads(spec, w["W_O"]).mT,
+        of_heads(spec, w["b_V"])[..., 0] if "b_V" in w else None,
         b_O,
         spec.residual,
         TokenMap("norm", steps) if steps else None,
@@ -185,9 +186,3 @@ def _norm(
     scaled = Affine(centre, None, gain / root)
     bias = w.get(f"{name}.bias")
     return (scaled,) if bias is None else (scaled, Affine(None, bias[:, 0]))
-
-
-def _of_heads(spec: Transformer, found: Array) -> Array:
-    """A tensor of heads (kv, group or 1, ...) as one for each head: (H, ...)."""
-    shape = found.shape[-2:]
-    return np.broadcast_to(found, (spec.kv, spec.group, *shape)).reshape(-1, *shape)

@@ -260,10 +260,6 @@ def _of_transformer(spec: Transformer, vector: Array) -> FloatNetwork:
         )
     every = tensors(spec)
 
-    def of_heads(found: Array) -> Array:
-        shape = found.shape[-2:]
-        return np.broadcast_to(found, (spec.kv, spec.group, *shape)).reshape(-1, *shape)
-
     def layer(number: int) -> tuple[Heads, Mlp | None]:
         part = "1" if spec.share else str(number)
         w = {
@@ -271,8 +267,8 @@ def _of_transformer(spec: Transformer, vector: Array) -> FloatNetwork:
             for (where, name), slot in every.items()
             if where == part
         }
-        given: dict[str, Any] = {f"W_{x}": of_heads(w[f"W_{x}"]).mT for x in "QKVO"}
-        given |= {f"b_{x}": of_heads(w[f"b_{x}"])[..., 0] for x in "QKV" if f"b_{x}" in w}
+        given: dict[str, Any] = {f"W_{x}": of_heads(spec, w[f"W_{x}"]).mT for x in "QKVO"}
+        given |= {f"b_{x}": of_heads(spec, w[f"b_{x}"])[..., 0] for x in "QKV" if f"b_{x}" in w}
         columns = {name: w[name][:, 0] for name in ("b_O", "b_up", "b_down") if name in w}
         heads = Heads(**given, b_O=columns.get("b_O"), scale=sqrt(spec.sharpness(number)))
         if spec.mlp == "none":
@@ -282,3 +278,9 @@ def _of_transformer(spec: Transformer, vector: Array) -> FloatNetwork:
 
     layers = tuple(layer(number) for number in range(1, spec.layers + 1))
     return FloatNetwork(layers, spec.residual, spec.causal)
+
+
+def of_heads(spec: Transformer, found: Array) -> Array:
+    """A tensor of heads (kv, group or 1, ...) as one for each head: (H, ...)."""
+    shape = found.shape[-2:]
+    return np.broadcast_to(found, (spec.kv, spec.group, *shape)).reshape(-1, *shape)

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from segre.checkpoint.inputs import Inputs, longest, random_tokens, read_text, token_texts
+from segre.checkpoint.inputs import shortened, token_texts
 from segre.checkpoint.model import Model
 from segre.checkpoint.runnable import open_model
-from segre.errors import SegreError, SpecError
+from segre.errors import SegreError
 from segre.fields.interface import Array
 from segre.finding import Status, Unbounded
 from segre.geometry.progress import Progress, quiet
@@ -130,7 +130,7 @@ def diagnose(
     ((), ['alike', 'contraction', 'cosine'])
     """
     model = open_model(source, seed)
-    given = tokens_of(model, text, length, seed)
+    given = shortened(model, text, 1, length, seed)
     ids = given.batches[0][0]
     words = words_of(model, ids)
     intervention = Intervention.read(settings, ablations)
@@ -167,16 +167,6 @@ def diagnosis(seen: Recorded, inputs: str) -> Diagnosis:
         {},
         heads=head_details(seen),
     )
-
-
-def tokens_of(model: Model, text: str | Path | None, length: int, seed: int) -> Inputs:
-    """The first tokens of a text, or random ones."""
-    if length < 2:
-        raise SpecError(f"length: {length} is not allowed; allowed: whole numbers from 2")
-    fits = min(length, longest(model.spec) or length)
-    if text is not None:
-        return read_text(model, text, 1, fits)
-    return random_tokens(model, 1, fits, seed)
 
 
 def words_of(model: Model, ids: Array) -> tuple[str, ...]:

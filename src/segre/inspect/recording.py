@@ -10,14 +10,14 @@ from pathlib import Path
 
 import numpy as np
 
-from segre.checkpoint.inputs import require_tokens
+from segre.checkpoint.inputs import require_tokens, shortened
 from segre.checkpoint.runnable import open_model
 from segre.errors import SpecError
 from segre.fields import Real
 from segre.fields.interface import Array
 from segre.fields.threads import threads_for
 from segre.geometry.memory import DEFAULT_LIMIT
-from segre.inspect.diagnose import LENGTH, tokens_of
+from segre.inspect.diagnose import LENGTH
 from segre.inspect.interventions import Intervention
 from segre.models import Source
 from segre.shown import Brief
@@ -83,7 +83,7 @@ def record(
     """
     model = open_model(source, seed)
     if ids is None:
-        ids = tokens_of(model, text, length, seed).batches[0][0]
+        ids = shortened(model, text, 1, length, seed).batches[0][0]
     given = require_tokens(model, ids)
     every = points(model.spec, len(given))
     wanted = (names,) if isinstance(names, str) else tuple(names)

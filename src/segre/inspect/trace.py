@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from segre.checkpoint.inputs import token_texts
+from segre.checkpoint.inputs import shortened, token_texts
 from segre.checkpoint.runnable import open_model
 from segre.collapse.record import record
 from segre.collapse.variants import FULL
@@ -20,7 +20,7 @@ from segre.finding import Status, Unbounded
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.progress import Progress, quiet
 from segre.inspect.backward import gradients
-from segre.inspect.diagnose import LENGTH, require_finite, tokens_of, words_of
+from segre.inspect.diagnose import LENGTH, require_finite, words_of
 from segre.inspect.influence import (
     by_length,
     constants,
@@ -122,7 +122,7 @@ def trace(
     True
     """
     model = open_model(source, seed)
-    given = tokens_of(model, text, length, seed)
+    given = shortened(model, text, 1, length, seed)
     ids = given.batches[0][0]
     seen = recorded(model, ids, words_of(model, ids), progress=progress)
     require_finite(seen)
