@@ -73,8 +73,7 @@ class Formal(Prime):
         if self.free_roots:
             if not x.all():
                 self.divided.append(x == 0)
-            drawn = self.drawn(Stream.ROOTS, self.residues(x)) % np.uint64(self.p - 1)
-            return self.reduce(drawn.astype(np.float64) + 1)
+            return self.nonzero(self.drawn(Stream.ROOTS, self.residues(x)))
         root, found = self.roots(x)
         self.rootless.append((~found, self.drew))
         return np.where(found, root, 1.0)
