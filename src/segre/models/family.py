@@ -85,10 +85,6 @@ def no_rest(_given: Mapping[str, Any]) -> Values:
     return {}
 
 
-def run_all(_config: Config) -> None:
-    """Refuse nothing."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Family:
     """One family of models of the transformers library."""
@@ -106,7 +102,6 @@ class Family:
     only: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # values that specs can say
     read: Callable[[Config], Values]  # the keys of a spec that a config gives
     write: Callable[[Transformer], Values]  # the keys of a config that a spec gives
-    runs: Callable[[Config], None] = run_all  # refuses what specs leave aside and files do not mend
     # --- files ---
     prefix: str  # of the tensors of the class without a head, in files of the others
     tensors: Layout  # names that no spec has do no harm
