@@ -25,7 +25,6 @@ from segre.finding import Finding, Status, Unbounded
 from segre.geometry.at_any_size import at_any_size, proved_by_theorem
 from segre.geometry.redundancy import formulas, proved_instance
 from segre.models import FAMILIES, from_config
-from segre.models.config import Config
 from segre.models.family import Family
 from segre.models.instances import small_instance
 from segre.models.names import LIST, nearest
@@ -147,7 +146,6 @@ def _ask_proof(entry: Entry) -> None:
 
 
 def _ask_files(entry: Entry) -> None:
-    entry.family.runs(Config(entry.config, entry.family))
     layout(_logits(entry.spec), entry.family.model_type, entry.config)
 
 

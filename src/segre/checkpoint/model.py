@@ -26,7 +26,6 @@ from segre.errors import CheckpointError, TooLargeError
 from segre.fields.interface import Array
 from segre.fields.threads import threads_for
 from segre.files import shown
-from segre.models.config import Config
 from segre.models.family import BEFORE, BESIDE, Family, Stored
 from segre.models.registry import family_of, from_config
 from segre.shown import Brief
@@ -224,7 +223,6 @@ def described(store: Store, *, compare: bool = True, trunk: bool = False) -> Mod
     if spec.output == "softmax":
         spec = spec.with_output("logits")
     kind = family.model_type
-    family.runs(Config(store.config, family))
     model = Model(store, kind, spec, layout(spec, kind, store.config), design=design)
     left = dict(store.entries)
     others = stacked(spec, kind, store.config)

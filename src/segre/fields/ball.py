@@ -221,7 +221,7 @@ def _require_groups(balls: Array, may: Array, groups: int) -> None:
 
 
 def _slowed(speed: Frequencies, plane: int) -> arb:
-    """What a ramp multiplies the frequency of a plane by."""
+    """The factor by which a ramp slows a plane."""
     factor, length, fast, slow = map(_number, speed.ramp)
     first, last = (
         speed.planes * (length / (2 * arb.pi() * turns)).log() / _number(speed.base).log()

@@ -19,7 +19,7 @@ from flint import fmpz
 
 @dataclass(frozen=True)
 class Frequencies:
-    """By how much each of some planes turns from one position to the next.
+    """The angles by which planes rotate from one position to the next.
 
     Plane j turns by f (a + b f / pi) stretch^(-j / (planes - 1)), with f = base^(-j / planes) and
     (a, b) the j-th of `blend`; without a blend a = 1 and b = 0. With a `ramp` (F, L, fast, slow) it

@@ -145,7 +145,7 @@ class Degrees(Composite[Sized]):
         return Sized((planes, count), part), Sized((planes, count), part)
 
     def divisor(self, x: Size) -> Size:
-        """What stands below the fraction, multiplied out."""
+        """The denominator of the fraction, multiplied out."""
         return self._over(Size(), x.below)
 
     def _drawn(self, x: Sized, factor: Size) -> Sized:

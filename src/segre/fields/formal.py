@@ -18,7 +18,7 @@ SALT = 1 << 32
 
 
 class Drawn(Exception):  # noqa: N818
-    """Something would be drawn now, and was not asked for."""
+    """A probe has reached something that would be drawn."""
 
 
 class Formal(Prime):
@@ -58,29 +58,28 @@ class Formal(Prime):
         return super().drawn(stream, argument + SALT * salt.reshape(len(salt), *ones, -1))
 
     def exp(self, x: Array, used: Array | None = None) -> Array:
-        """Drawn, and the argument heard."""
+        """Drawn; the argument is recorded."""
         self.exp_arguments.append((x, used))
         return super().exp(x, used)
 
     def cdf(self, x: Array) -> Array:
-        """Drawn, and the argument of its density heard: exp(-x^2 / 2), up to a factor."""
+        """Drawn; the argument of its density, exp(-x^2 / 2) up to a factor, is recorded."""
         self.exp_arguments.append((self.mul(x, x), None))
         return super().cdf(x)
 
     def sqrt(self, x: Array) -> Array:
-        """A root where there is one; where there is none, that is noted."""
+        """A root where there is one; the places without are recorded."""
         self.took_roots = True
         if self.free_roots:
             if not x.all():
                 self.divided.append(x == 0)
-            drawn = self.drawn(Stream.ROOTS, self.residues(x)) % np.uint64(self.p - 1)
-            return self.reduce(drawn.astype(np.float64) + 1)
+            return self.nonzero(self.drawn(Stream.ROOTS, self.residues(x)))
         root, found = self.roots(x)
         self.rootless.append((~found, self.drew))
         return np.where(found, root, 1.0)
 
     def reciprocal(self, x: Array) -> Array:
-        """The inverse where there is one; where there is none, that is noted."""
+        """The inverse where there is one; the places without are recorded."""
         zero = x == 0
         if zero.any():
             self.divided.append(zero)

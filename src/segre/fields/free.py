@@ -97,8 +97,8 @@ class Shadow(Formal):
 
     def exp(self, x: Array, used: Array | None = None) -> Array:  # noqa: ARG002
         """Random non-zero residues; 1 where the argument is 0."""
-        words = self.drawn(Stream.EXPONENTIALS, self.residues(x)) % np.uint64(self.p - 1)
-        return np.where(self._zero(), 1.0, self.reduce(words.astype(np.float64) + 1))
+        drawn = self.nonzero(self.drawn(Stream.EXPONENTIALS, self.residues(x)))
+        return np.where(self._zero(), 1.0, drawn)
 
     def mul(self, x: Array, y: Array) -> Array:
         """The product; remembers what is squared."""
@@ -125,8 +125,7 @@ class Shadow(Formal):
 
     def pdf(self, x: Array) -> Array:  # noqa: ARG002
         """Random non-zero residues: the derivative of the last `cdf`."""
-        words = Prime.drawn(self, Stream.DENSITY, self._key) % np.uint64(self.p - 1)
-        return self.reduce(words.astype(np.float64) + 1)
+        return self.nonzero(Prime.drawn(self, Stream.DENSITY, self._key))
 
     def relu(self, x: Array) -> Array:
         """x or 0, by the region."""
@@ -153,16 +152,9 @@ class Shadow(Formal):
 
     def turns(self, speed: Frequencies, count: int) -> tuple[Array, Array]:
         """Powers of a random point of the circle for every plane."""
-        cos, sin = np.empty((2, speed.planes, count))
-        for plane in range(speed.planes):
-            s = int(self._named(Stream.CIRCLE, f"{speed} {plane}").item())
-            below = pow(1 + s * s, -1, self.p)
-            step = ((1 - s * s) * below % self.p, 2 * s * below % self.p)
-            at = (1, 0)
-            for m in range(count):
-                cos[plane, m], sin[plane, m] = at
-                at = self._times(at, step)
-        return self.constant(cos), self.constant(sin)
+        planes = range(speed.planes)
+        each = [int(self._named(Stream.CIRCLE, f"{speed} {plane}").item()) for plane in planes]
+        return self.on_circle([(s, 1) for s in each], count)
 
     def _named(self, stream: Stream, name: str) -> Array:
         """The random residue of a constant that has a name."""

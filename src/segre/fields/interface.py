@@ -106,7 +106,7 @@ class Field(Protocol[E]):
 
 
 class Analytic(Field[E], Protocol[E]):
-    """What transformers ask beyond arithmetic: roots, activations, rotations."""
+    """The operations of transformers beyond arithmetic: roots, activations, rotations."""
 
     def surd(self, n: int, over_pi: bool = False) -> E:
         """The square root of n, or of n / pi, as a 1 x 1 matrix."""

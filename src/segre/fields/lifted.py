@@ -12,7 +12,7 @@ from segre.slope import Slope
 
 
 class Lifted(Composite[E], ABC):
-    """What is differentiated has more than its value; constants have nothing more."""
+    """A field whose elements carry derivatives; constants have none."""
 
     base: ArrayField
 

@@ -7,6 +7,7 @@ reducing. Zero is always stored as 0.0, so testing for zero needs no reduction.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from math import prod
 
@@ -161,9 +162,9 @@ class Prime(Composite[Array]):
     def exp(self, x: Array, used: Array | None = None) -> Array:  # noqa: ARG002
         """Random non-zero residues, the same for the same argument; 1 at 0."""
         argument = self.residues(x)
-        value = np.uint64(1) + self.drawn(Stream.EXPONENTIALS, argument) % np.uint64(self.p - 1)
+        value = self.nonzero(self.drawn(Stream.EXPONENTIALS, argument))
         value[argument == 0] = 1
-        return self.reduce(value.astype(np.float64))
+        return value
 
     def sigmoid(self, x: Array) -> Array:
         """1 / (1 + exp(-x))."""
@@ -176,8 +177,7 @@ class Prime(Composite[Array]):
 
     def pdf(self, x: Array) -> Array:
         """Random non-zero residues, the same for the same argument: the derivative of `cdf`."""
-        value = self.drawn(Stream.DENSITY, self.residues(x)) % np.uint64(self.p - 1)
-        return self.reduce(value.astype(np.float64) + 1)
+        return self.nonzero(self.drawn(Stream.DENSITY, self.residues(x)))
 
     def sqrt(self, x: Array) -> Array:
         """The root that is itself a square (p = 3 mod 4); raises UnluckyError if there is none."""
@@ -217,12 +217,18 @@ class Prime(Composite[Array]):
 
     def turns(self, speed: Frequencies, count: int) -> tuple[Array, Array]:
         """Powers of random points of the circle: one for each class of commensurable angles."""
-        cos, sin = np.empty((2, speed.planes, count))
-        for j, (number, multiple) in enumerate(speed.multiples()):
-            s = (
-                int(words(self.seed, Stream.CIRCLE, np.array([number], dtype=np.uint64))[0])
-                % self.p
-            )
+        index = np.array([number for number, _ in speed.multiples()], dtype=np.uint64)
+        points = words(self.seed, Stream.CIRCLE, index) % np.uint64(self.p)
+        multiples = (multiple for _, multiple in speed.multiples())
+        return self.on_circle([*zip(map(int, points), multiples, strict=True)], count)
+
+    def on_circle(self, points: Sequence[tuple[int, int]], count: int) -> tuple[Array, Array]:
+        """cos and sin of m times an angle, m < count, for several angles.
+
+        An angle is a multiple of that of the point ((1 - s^2) / (1 + s^2), 2 s / (1 + s^2)).
+        """
+        cos, sin = np.empty((2, len(points), count))
+        for j, (s, multiple) in enumerate(points):
             scale = pow(1 + s * s, -1, self.p)
             step = self._power(((1 - s * s) * scale % self.p, 2 * s * scale % self.p), multiple)
             at = (1, 0)
@@ -230,6 +236,10 @@ class Prime(Composite[Array]):
                 cos[j, m], sin[j, m] = at
                 at = self._times(at, step)
         return self.constant(cos), self.constant(sin)
+
+    def nonzero(self, drawn: Array) -> Array:
+        """Random words as nonzero residues."""
+        return self.reduce((drawn % np.uint64(self.p - 1)).astype(np.float64) + 1)
 
     def _times(self, x: tuple[int, int], y: tuple[int, int]) -> tuple[int, int]:
         return (x[0] * y[0] - x[1] * y[1]) % self.p, (x[0] * y[1] + x[1] * y[0]) % self.p

@@ -25,6 +25,15 @@ from segre.spec import Network
 from segre.symmetry.all import Generators, generators
 from segre.values import quote
 
+# The groups that act on a layer of a stack, by kind of symmetry.
+_GROUPS = {
+    "query-key": "GL({0.a})",
+    "skew-scores": "O({0.a},{0.a})",
+    "value-output": "GL({0.dv})",
+    "scale": "GL(1)",
+    "between": "GL({0.width_out})",
+    "mix-heads": "GL({0.heads})",
+}
 # Why a family conserves nothing that is known: its vector fields are not of the form X w or b.
 _REASONS = {
     "unread": "not linear in the weights: the unread directions depend on later weights",
@@ -172,22 +181,9 @@ def _on_units(spec: Polynomial, found: Generators) -> str:
 
 @_acting.register
 def _on_heads(spec: Network, found: Generators) -> str:
-    layer = spec.layers[(found.piece.layer or 1) - 1]
-    match found.piece.kind:
-        case "query-key":
-            return f"GL({layer.a})"
-        case "skew-scores":
-            return f"O({layer.a},{layer.a})"
-        case "value-output":
-            return f"GL({layer.dv})"
-        case "scale":
-            return "GL(1)"
-        case "between":
-            return f"GL({layer.width_out})"
-        case "mix-heads":
-            return f"GL({layer.heads})"
-        case "pooled-heads" if layer.dv is not None:
-            return f"GL({layer.heads * layer.dv})"
-        case "pooled-heads" | "silent-scores":
-            return f"R^{len(found.rows)}"
-    return "translations that depend on other weights"
+    layer, kind = spec.layers[(found.piece.layer or 1) - 1], found.piece.kind
+    if kind == "pooled-heads" and layer.dv is not None:
+        return f"GL({layer.heads * layer.dv})"
+    if kind in ("pooled-heads", "silent-scores"):
+        return f"R^{len(found.rows)}"
+    return _GROUPS.get(kind, "translations that depend on other weights").format(layer)

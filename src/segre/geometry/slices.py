@@ -124,7 +124,7 @@ class FiberCurve:
 
 
 def fiber_curve(weights: Weights, steps: int = 241) -> FiberCurve:
-    """Turn the first head by G(s) = rotation(s) diag(e^u, e^-u), u = 0.6 sin 2s: a closed curve."""
+    """Move the first head by G(s) = rotation(s) diag(e^u, e^-u), u = 0.6 sin 2s: a closed curve."""
     spec = weights.network
     if spec.layers[0].a < 2:
         raise SegreError(

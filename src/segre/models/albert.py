@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from segre.models import bert
 from segre.models.config import Config
-from segre.models.family import Values, encoder_labels, linear, norm
+from segre.models.family import Values, encoder_labels
+from segre.models.stored import linear, norm
 from segre.transformer.spec import Transformer
 
 

@@ -6,19 +6,8 @@ from typing import Any
 
 from segre.models.activations import UNITS, activation
 from segre.models.config import Config
-from segre.models.family import (
-    Family,
-    Names,
-    Stored,
-    Values,
-    encoder_labels,
-    fourfold,
-    linear,
-    norm,
-    parts,
-    table,
-    written_sizes,
-)
+from segre.models.family import Family, Values, encoder_labels, fourfold, written_sizes
+from segre.models.stored import Names, Stored, linear, norm, parts, table
 from segre.transformer.spec import Transformer
 
 DEFAULTS: Values = {

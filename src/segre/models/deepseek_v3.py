@@ -9,7 +9,8 @@ from segre.errors import SpecError
 from segre.models import experts, llama
 from segre.models.activations import GATES, activation
 from segre.models.config import Config
-from segre.models.family import Names, Stored, Values, linear, norm
+from segre.models.family import Values
+from segre.models.stored import Names, Stored, linear, norm
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import routed
 

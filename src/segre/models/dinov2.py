@@ -11,7 +11,8 @@ from math import isqrt
 from segre.errors import SpecError
 from segre.models import llama, vit
 from segre.models.config import Config
-from segre.models.family import Family, Names, Stored, Values, fourfold, linear, norm, parts
+from segre.models.family import Family, Values, fourfold
+from segre.models.stored import Names, Stored, linear, norm, parts
 from segre.transformer.spec import Transformer
 
 

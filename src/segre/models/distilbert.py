@@ -7,7 +7,8 @@ from fractions import Fraction
 from segre.models import bert
 from segre.models.activations import UNITS, activation
 from segre.models.config import Config
-from segre.models.family import Labelled, Values, answers, linear, norm, parts
+from segre.models.family import Labelled, Values, answers
+from segre.models.stored import linear, norm, parts
 from segre.transformer.spec import Transformer
 
 EPS = Fraction(1, 10**12)  # of all norms, whatever a config says

@@ -5,7 +5,8 @@ from __future__ import annotations
 from segre.errors import SpecError
 from segre.models import albert, bert
 from segre.models.config import Config
-from segre.models.family import Labelled, Stored, Values, answers, linear, norm, parts
+from segre.models.family import Labelled, Values, answers
+from segre.models.stored import Stored, linear, norm, parts
 
 
 def _read(config: Config) -> Values:

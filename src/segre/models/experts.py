@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from segre.models.config import Config
-from segre.models.family import Names, Stored, Values
+from segre.models.family import Values
+from segre.models.stored import Names, Stored
 from segre.transformer.spec import Transformer
 
 MAPS = ("gate", "up", "down")

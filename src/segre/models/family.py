@@ -13,6 +13,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from segre.errors import SpecError
+from segre.models.stored import Layout, linear, not_stacked
+from segre.models.stored import Names as Names
+from segre.models.stored import Stored as Stored
 from segre.transformer.spec import Transformer
 from segre.values import show
 
@@ -20,27 +23,6 @@ if TYPE_CHECKING:
     from segre.models.config import Config
 
 Values = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Stored:
-    """A tensor of a file: which tensors of a spec it holds, and how.
-
-    Several tensors lie one after the other, each as rows. A tensor of the spec is
-    `times` * the stored numbers + `plus`.
-    """
-
-    names: tuple[str, ...]
-    columns: bool = False  # transposed: inputs (or tokens) are rows
-    by_head: bool = False  # several: all of the first head, then all of the second
-    member: int | None = None  # holds one member of the first axis, for example one expert
-    stacked: bool = False  # the first axis, for example of experts, is one of the file's too
-    alternate: bool = False  # several: the first row of each, then the second of each
-    times: float = 1.0
-    plus: float = 0.0
-    lies: tuple[int, ...] = ()  # its shape in files, if it is no matrix and no vector there
-    shape: tuple[int, ...] = ()  # of a constant that is no weight of the spec
-
 
 # Prefixes that replace that of the family: none (the class without a head), those of question
 # answering, and those of language models within models of images and text.
@@ -51,9 +33,6 @@ BESIDE = tuple(
     for at in ("", "model.")
     for name in ("vision_tower.", "vision_model.", "visual.", "multi_modal_projector.")
 )
-
-Names = dict[str, Stored]  # by name of the tensor in the files
-Layout = Callable[[Transformer, str, "Config"], Names]  # of a part: embed, head, or a layer
 
 
 @dataclass(frozen=True)
@@ -106,27 +85,6 @@ def no_rest(_given: Mapping[str, Any]) -> Values:
     return {}
 
 
-def not_stacked(_spec: Transformer, _part: str, _config: Config) -> Names:
-    """No other names."""
-    return {}
-
-
-def parts(embed: Names, head: Names, at: str, layer: Names) -> Layout:
-    """Where tensors lie if no choice changes it; `at` begins the names of a layer, from 0: {}."""
-
-    def tensors(_spec: Transformer, part: str, _config: Config) -> Names:
-        if part in ("embed", "head"):
-            return embed if part == "embed" else head
-        start = at.format(int(part) - 1)
-        return {f"{start}{file}": how for file, how in layer.items()}
-
-    return tensors
-
-
-def run_all(_config: Config) -> None:
-    """Refuse nothing."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Family:
     """One family of models of the transformers library."""
@@ -144,7 +102,6 @@ class Family:
     only: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # values that specs can say
     read: Callable[[Config], Values]  # the keys of a spec that a config gives
     write: Callable[[Transformer], Values]  # the keys of a config that a spec gives
-    runs: Callable[[Config], None] = run_all  # refuses what specs leave aside and files do not mend
     # --- files ---
     prefix: str  # of the tensors of the class without a head, in files of the others
     tensors: Layout  # names that no spec has do no harm
@@ -261,26 +218,3 @@ def written_sizes(spec: Transformer) -> Values:
         "num_attention_heads": spec.heads,
         "intermediate_size": spec.ff or 1,
     }
-
-
-# --- tables of names ----------------------------------------------------------------------------
-
-
-def linear(file: str, *names: str, columns: bool = False, by_head: bool = False) -> Names:
-    """A linear map, or several joined, and their biases."""
-    maps, biases = (tuple(f"{kind}_{name}" for name in names) for kind in "Wb")
-    return {
-        f"{file}.weight": Stored(maps, columns, by_head),
-        f"{file}.bias": Stored(biases, by_head=by_head),
-    }
-
-
-def norm(file: str, name: str, plus: float = 0.0) -> Names:
-    """A norm's gain and bias; `plus` is what the model adds to a stored gain."""
-    gain = Stored((f"{name}.gain",), plus=plus)
-    return {f"{file}.weight": gain, f"{file}.bias": Stored((f"{name}.bias",))}
-
-
-def table(file: str, name: str) -> Names:
-    """A table of embeddings: a token is a row."""
-    return {f"{file}.weight": Stored((name,), columns=True)}

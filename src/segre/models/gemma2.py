@@ -6,7 +6,8 @@ from fractions import Fraction
 
 from segre.models import llama
 from segre.models.config import Config
-from segre.models.family import Values, norm
+from segre.models.family import Values
+from segre.models.stored import norm
 from segre.models.windows import chosen, window, written
 from segre.transformer.spec import Transformer
 

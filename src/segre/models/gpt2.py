@@ -4,17 +4,8 @@ from __future__ import annotations
 
 from segre.models.activations import UNITS, activation
 from segre.models.config import Config
-from segre.models.family import (
-    Family,
-    Stored,
-    Values,
-    decoder_labels,
-    fourfold,
-    linear,
-    norm,
-    parts,
-    table,
-)
+from segre.models.family import Family, Values, decoder_labels, fourfold
+from segre.models.stored import Stored, linear, norm, parts, table
 from segre.transformer.spec import Transformer
 
 

@@ -9,19 +9,9 @@ from segre.errors import SpecError
 from segre.models import bert, llama
 from segre.models.activations import UNITS, activation
 from segre.models.config import Config
-from segre.models.family import (
-    Family,
-    Stored,
-    Values,
-    decoder_labels,
-    fourfold,
-    linear,
-    norm,
-    parts,
-    table,
-    written_sizes,
-)
+from segre.models.family import Family, Values, decoder_labels, fourfold, written_sizes
 from segre.models.rope import rope_base, rope_part, rope_rescale
+from segre.models.stored import Stored, linear, norm, parts, table
 from segre.transformer.spec import Transformer
 from segre.values import show
 

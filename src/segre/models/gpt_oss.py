@@ -7,8 +7,9 @@ from typing import Any
 
 from segre.models import experts, llama
 from segre.models.config import Config
-from segre.models.family import Stored, Values
+from segre.models.family import Values
 from segre.models.rope import rope_base, rope_rescale
+from segre.models.stored import Stored
 from segre.models.windows import chosen, window, written
 from segre.transformer.spec import Transformer
 

@@ -12,7 +12,8 @@ from fractions import Fraction
 from segre.errors import SpecError
 from segre.models import llama
 from segre.models.config import Config
-from segre.models.family import Names, Values
+from segre.models.family import Values
+from segre.models.stored import Names
 from segre.transformer.spec import Transformer
 
 FACTORS = ("embedding_multiplier", "residual_multiplier", "logits_scaling")

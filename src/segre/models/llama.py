@@ -7,20 +7,9 @@ from typing import Any
 
 from segre.models.activations import GATES, activation
 from segre.models.config import Config
-from segre.models.family import (
-    Family,
-    Layout,
-    Names,
-    Stored,
-    Values,
-    decoder_labels,
-    linear,
-    norm,
-    parts,
-    table,
-    written_sizes,
-)
+from segre.models.family import Family, Values, decoder_labels, written_sizes
 from segre.models.rope import rope_base, rope_config, rope_rescale
+from segre.models.stored import Layout, Names, Stored, linear, norm, parts, table
 from segre.models.windows import listed
 from segre.transformer.spec import Transformer
 

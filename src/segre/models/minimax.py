@@ -14,7 +14,8 @@ from typing import Any
 from segre.errors import SpecError
 from segre.models import experts, llama, mixtral
 from segre.models.config import Config
-from segre.models.family import Names, Stored, Values, norm, table
+from segre.models.family import Values
+from segre.models.stored import Names, Stored, norm, table
 from segre.models.windows import FULL, widest, window
 from segre.transformer.by_layer import every
 from segre.transformer.spec import Transformer

@@ -6,7 +6,8 @@ from functools import partial
 
 from segre.models import experts, llama, mistral
 from segre.models.config import Config
-from segre.models.family import Names, Stored, Values
+from segre.models.family import Values
+from segre.models.stored import Names, Stored
 from segre.transformer.spec import Transformer
 
 TENSORS = llama.layout(llama.normed(llama.attention(), {}))  # except those of experts

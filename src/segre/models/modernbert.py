@@ -8,18 +8,9 @@ from __future__ import annotations
 from segre.errors import SpecError
 from segre.models.activations import GATES, activation
 from segre.models.config import Config
-from segre.models.family import (
-    Family,
-    Labelled,
-    Values,
-    answers,
-    linear,
-    norm,
-    parts,
-    table,
-    written_sizes,
-)
+from segre.models.family import Family, Labelled, Values, answers, written_sizes
 from segre.models.kinds import rotations, written_rotations
+from segre.models.stored import linear, norm, parts, table
 from segre.models.windows import FULL, SLIDING, chosen, kinds
 from segre.transformer.spec import Transformer
 

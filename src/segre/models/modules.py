@@ -12,7 +12,8 @@ from typing import Any
 
 from segre.errors import SpecError
 from segre.models.config import Config
-from segre.models.family import Family, Names, Stored, Values, linear, norm
+from segre.models.family import Family, Values
+from segre.models.stored import Names, Stored, linear, norm
 from segre.transformer.spec import Transformer
 from segre.values import quote
 

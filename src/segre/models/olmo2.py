@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from segre.models import llama
-from segre.models.family import Values, norm
+from segre.models.family import Values
+from segre.models.stored import norm
 from segre.transformer.spec import Transformer
 
 

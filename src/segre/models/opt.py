@@ -9,19 +9,8 @@ from typing import Any
 from segre.errors import SpecError
 from segre.models.activations import UNITS, activation
 from segre.models.config import Config
-from segre.models.family import (
-    Family,
-    Labelled,
-    Names,
-    Stored,
-    Values,
-    answers,
-    fourfold,
-    linear,
-    norm,
-    parts,
-    table,
-)
+from segre.models.family import Family, Labelled, Values, answers, fourfold
+from segre.models.stored import Names, Stored, linear, norm, parts, table
 from segre.transformer.spec import Transformer
 
 EPS = Fraction(1, 10**5)  # of all norms, whatever a config says

@@ -7,8 +7,9 @@ from functools import partial
 from segre.errors import SpecError
 from segre.models import llama
 from segre.models.config import Config
-from segre.models.family import Values, linear
+from segre.models.family import Values
 from segre.models.rope import rope_part
+from segre.models.stored import linear
 from segre.models.windows import widest, window
 from segre.transformer.spec import Transformer
 

@@ -7,7 +7,8 @@ from functools import partial
 from segre.errors import SpecError
 from segre.models import experts, llama, mixtral
 from segre.models.config import Config
-from segre.models.family import Names, Stored, Values
+from segre.models.family import Values
+from segre.models.stored import Names, Stored
 from segre.models.windows import widest, window
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import routed

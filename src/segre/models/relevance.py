@@ -18,7 +18,7 @@ _READ = ("model_type", "architectures")
 _ROTARY = ("layer_types", "rope_theta", "partial_rotary_factor", "original_max_position_embeddings")
 _ROPE = ("rope_scaling", "rope_parameters")
 
-# Keys that change no output of a model that is asked for its outputs on given tokens.
+# Keys that do not affect the outputs on given tokens.
 IRRELEVANT = frozenset(
     (
         # training
@@ -43,23 +43,17 @@ IRRELEVANT = frozenset(
         *("forced_eos_token_id", "suppress_tokens", "begin_suppress_tokens", "bad_words_ids"),
         # generation
         *("do_sample", "temperature", "top_k", "top_p", "typical_p", "num_beams", "max_length"),
+        *("min_length", "early_stopping", "length_penalty", "repetition_penalty"),
+        *("num_beam_groups", "diversity_penalty", "no_repeat_ngram_size"),
         *(
-            "min_length",
-            "early_stopping",
-            "length_penalty",
-            "repetition_penalty",
-            "num_beam_groups",
+            "encoder_no_repeat_ngram_size",
+            "num_return_sequences",
+            "exponential_decay_length_penalty",
         ),
-        *("diversity_penalty", "no_repeat_ngram_size", "encoder_no_repeat_ngram_size"),
-        *("num_return_sequences", "exponential_decay_length_penalty", "remove_invalid_values"),
+        "remove_invalid_values",
         # names, versions, and heads that these classes do not have
-        *(
-            "_name_or_path",
-            "name_or_path",
-            "transformers_version",
-            "_commit_hash",
-            "tokenizer_class",
-        ),
+        *("_name_or_path", "name_or_path", "transformers_version", "_commit_hash"),
+        "tokenizer_class",
         *("prefix", "task_specific_params", "finetuning_task", "problem_type", "id2label"),
         *("label2id", "num_labels", "transformers.js_config", "summary_type", "summary_use_proj"),
         *("summary_activation", "summary_proj_to_labels", "summary_first_dropout", "n_ctx"),

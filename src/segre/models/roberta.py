@@ -8,15 +8,8 @@ from typing import Any
 from segre.errors import SpecError
 from segre.models import bert
 from segre.models.config import Config
-from segre.models.family import (
-    Family,
-    Labelled,
-    Values,
-    answers,
-    fourfold,
-    linear,
-    norm,
-)
+from segre.models.family import Family, Labelled, Values, answers, fourfold
+from segre.models.stored import linear, norm
 from segre.transformer.spec import Transformer
 
 

@@ -5,18 +5,8 @@ from __future__ import annotations
 from segre.errors import SpecError
 from segre.models.activations import UNITS, activation
 from segre.models.config import Config
-from segre.models.family import (
-    Family,
-    Labelled,
-    Names,
-    Stored,
-    Values,
-    fourfold,
-    linear,
-    norm,
-    parts,
-    written_sizes,
-)
+from segre.models.family import Family, Labelled, Values, fourfold, written_sizes
+from segre.models.stored import Names, Stored, linear, norm, parts
 from segre.spec import DEEPEST
 from segre.transformer.spec import Transformer
 from segre.values import LARGEST, whole

@@ -74,7 +74,7 @@ class Optimum(Shown):
 
     @property
     def certain(self) -> Fraction:
-        """What could be gained, at least: the solver's heads do it; 0 if they are no better."""
+        """A lower bound on the possible gain: that of the solver's heads, or 0."""
         return max(Fraction(0), self.objective - self.solved)
 
     def document(self) -> dict[str, Any]:
@@ -131,7 +131,7 @@ def certify_optimum(
 
 
 def _above(value: Fraction) -> float:
-    """A float that is not smaller; infinity, if there is none."""
+    """The value rounded up to a float; infinity if there is none."""
     try:
         near = float(value)
     except OverflowError:

@@ -79,7 +79,7 @@ class Problem:
 
     @property
     def enough(self) -> int:
-        """So many heads always reach the minimum of the convex problem."""
+        """A number of heads that always reach the minimum of the convex problem."""
         return min(self.d**2, self.d * self.c)
 
     @cached_property
@@ -94,7 +94,7 @@ class Problem:
 
     @cached_property
     def targets(self) -> Array:
-        """(samples, c)."""
+        """The targets of all tokens: (samples, c)."""
         return self.Y.reshape(self.samples, self.c)
 
     def columns(self, Z: Array) -> Array:
@@ -120,7 +120,7 @@ class Problem:
         return W_QK.astype(np.float64), W_OV.astype(np.float64)
 
     def predictions(self, W_QK: Array, W_OV: Array, field: Real | Rational) -> Array:
-        """What the heads say of X, by segre's forward map of lightning attention: (N, c, n)."""
+        """The heads' predictions on X, by segre's forward map of lightning attention: (N, c, n)."""
         heads = len(W_QK)
         spec = Network.parse(
             f"lightning/d={self.d},{self.c}/a={self.d}/heads={heads}/t={self.X.shape[1]}"

@@ -44,7 +44,7 @@ def minimiser(
 
 
 def shrunk(Z: Array, by: float) -> Array:
-    """Every singular value smaller by so much, or 0."""
+    """Singular values soft-thresholded."""
     U, s, V = np.linalg.svd(Z, full_matrices=False)
     return np.asarray((U * np.maximum(s - by, 0)) @ V)
 
@@ -68,7 +68,7 @@ def float_gap(problem: Problem, Z: Array) -> tuple[float, float]:
 
 
 def rank_of(Z: Array, relative: float = 1e-6) -> int:
-    """How many singular values are not small."""
+    """The number of singular values above a relative tolerance."""
     s = np.linalg.svd(Z, compute_uv=False)
     return int((s > relative * s[0]).sum()) if s[0] else 0
 

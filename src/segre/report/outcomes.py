@@ -9,8 +9,9 @@ from typing import Any
 from segre.report.blocks import Block, Figure, Say, Table, Title, terminal
 from segre.report.views import drawn, view
 from segre.reproduce.claim import Claim
-from segre.reproduce.experiment import Mark, Outcome, Panel, Series
-from segre.reproduce.experiment import Table as Given
+from segre.reproduce.experiment import Outcome
+from segre.reproduce.found import Mark, Panel, Series
+from segre.reproduce.found import Table as Given
 
 UNKNOWN = "-"
 _MODES: dict[Mark, dict[str, Any]] = {

@@ -16,7 +16,8 @@ import numpy as np
 
 from segre.fields.interface import Array
 from segre.reproduce.claim import PAPER
-from segre.reproduce.experiment import Experiment, Found, Option, Panel, Run, Series, Table
+from segre.reproduce.experiment import Experiment, Option, Run
+from segre.reproduce.found import Found, Panel, Series, Table
 from segre.reproduce.path_effectiveness import NOT_ALL
 from segre.reproduce.state import Kept
 

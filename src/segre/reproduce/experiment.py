@@ -12,23 +12,18 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import partial, reduce
-from operator import getitem
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
-
-import numpy as np
+from typing import Any
 
 from segre.errors import SegreError
 from segre.geometry.progress import Progress, quiet
 from segre.json_data import json_data
 from segre.libraries import library
 from segre.reproduce.claim import Claim, Verdict
+from segre.reproduce.found import Found, Panel, Seeds, Series, Table
 from segre.reproduce.state import Kept, Store
 from segre.shown import Shown
-
-Cell = str | int | float | bool | None
-Mark = Literal["line", "line and points", "points", "crosses", "dashes", "dots"]
 
 
 @dataclass(frozen=True)
@@ -64,101 +59,6 @@ class Option:
     def key(self) -> str:
         """Its name in Python."""
         return self.name.replace("-", "_")
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows under columns; `formats` are those of Python, one for each column ("" is as it is)."""
-
-    title: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[Cell]]
-    formats: Sequence[str] = ()
-    note: str = ""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rows", tuple(map(tuple, self.rows)))
-        _fix(self, "columns", "formats")
-
-
-@dataclass(frozen=True)
-class Series:
-    """A curve or points of a panel; equal colours (numbers from 0) belong together."""
-
-    label: str  # "" is not in the legend
-    x: Sequence[float]
-    y: Sequence[float | None]
-    mark: Mark = "line and points"
-    colour: int | None = None  # by its place if not given; -1 is grey
-    spread: Sequence[float] = ()  # up and down, a deviation
-
-    def __post_init__(self) -> None:
-        _fix(self, "x", "y", "spread")
-
-
-@dataclass(frozen=True)
-class Panel:
-    """A plot with its axes."""
-
-    title: str
-    x: str
-    y: str
-    series: Sequence[Series]
-    log_x: bool = False
-    log_y: bool = False
-    equal: bool = False  # a length is the same on both axes
-    ticks: Sequence[float] = ()  # of the first axis; chosen by the drawing if not given
-    low: float | None = None  # of the second axis
-    high: float | None = None
-
-    def __post_init__(self) -> None:
-        _fix(self, "series", "ticks")
-
-
-@dataclass(frozen=True)
-class Found:
-    """What an experiment gives back."""
-
-    claims: Sequence[Claim]
-    tables: Sequence[Table] = ()
-    panels: Sequence[Panel] = ()
-    notes: Sequence[str] = ()  # what is derived, what differs from the paper, what is not shown
-
-    def __post_init__(self) -> None:
-        _fix(self, "claims", "tables", "panels", "notes")
-
-
-def _fix(one: object, *names: str) -> None:
-    """Sequences as tuples, so that what was read back equals what was written."""
-    for name in names:
-        object.__setattr__(one, name, tuple(getattr(one, name)))
-
-
-class Seeds(list[Any]):
-    """What a unit of work gave for each seed."""
-
-    def of(self, *path: str | int) -> list[Any]:
-        """The value at a path of names and places, for each seed.
-
-        >>> Seeds([{"loss": [3, 1]}, {"loss": [2, 0]}]).of("loss", -1)
-        [1, 0]
-        """
-        return [reduce(getitem, path, one) for one in self]
-
-    def means(self, *path: str | int) -> Any:
-        """The mean over seeds: a number, or a list of numbers."""
-        return np.mean(self.of(*path), axis=0).tolist()
-
-    def spreads(self, *path: str | int) -> Any:
-        """The deviation over seeds."""
-        return np.std(self.of(*path), axis=0).tolist()
-
-    def curve(
-        self, label: str, x: Sequence[float], *path: str | int, colour: int | None = None
-    ) -> Series:
-        """The means at a path, and how far the seeds are apart."""
-        spread = self.spreads(*path)
-        return Series(label, x, self.means(*path), colour=colour, spread=spread)
 
 
 @dataclass(frozen=True)

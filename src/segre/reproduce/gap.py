@@ -20,16 +20,8 @@ import numpy as np
 
 from segre.fields.interface import Array
 from segre.reproduce.claim import DERIVED, FORMULA, LIMITED, PAPER
-from segre.reproduce.experiment import (
-    Experiment,
-    Found,
-    Option,
-    Panel,
-    Run,
-    Series,
-    Table,
-    Work,
-)
+from segre.reproduce.experiment import Experiment, Option, Run, Work
+from segre.reproduce.found import Found, Panel, Series, Table
 
 WIDTHS = (125, 250, 500, 1000)
 DRAWS = 5

@@ -25,17 +25,8 @@ from segre.geometry.dimension import dimension
 from segre.geometry.flow import integrate, loss_and_gradient
 from segre.network import forward, tensors
 from segre.reproduce.claim import DERIVED, LIMITED, PAPER, Claim
-from segre.reproduce.experiment import (
-    Experiment,
-    Found,
-    Option,
-    Panel,
-    Run,
-    Seeds,
-    Series,
-    Table,
-    Work,
-)
+from segre.reproduce.experiment import Experiment, Option, Run, Work
+from segre.reproduce.found import Found, Panel, Seeds, Series, Table
 from segre.reproduce.state import Kept
 from segre.spec import Network
 

@@ -20,16 +20,8 @@ from scipy.special import softmax
 from segre.collapse.residual import relative_residual
 from segre.fields.interface import Array
 from segre.reproduce.claim import DERIVED, LIMITED, PAPER
-from segre.reproduce.experiment import (
-    Experiment,
-    Found,
-    Option,
-    Panel,
-    Run,
-    Series,
-    Table,
-    Work,
-)
+from segre.reproduce.experiment import Experiment, Option, Run, Work
+from segre.reproduce.found import Found, Panel, Series, Table
 from segre.reproduce.state import Kept
 
 TOKENS = 64

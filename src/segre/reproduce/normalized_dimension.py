@@ -18,16 +18,8 @@ from segre.geometry.closed_form import closed_form
 from segre.geometry.dimension import dimension
 from segre.geometry.estimate import spectrum
 from segre.reproduce.claim import PAPER, Claim
-from segre.reproduce.experiment import (
-    Experiment,
-    Found,
-    Option,
-    Panel,
-    Run,
-    Series,
-    Table,
-    Work,
-)
+from segre.reproduce.experiment import Experiment, Option, Run, Work
+from segre.reproduce.found import Found, Panel, Series, Table
 from segre.reproduce.state import Kept
 from segre.spec import Network
 

@@ -15,18 +15,8 @@ import numpy as np
 
 from segre.collapse.shares import path_counts
 from segre.reproduce.claim import DERIVED, PAPER, RERUN, Claim
-from segre.reproduce.experiment import (
-    Cell,
-    Experiment,
-    Found,
-    Option,
-    Panel,
-    Run,
-    Seeds,
-    Series,
-    Table,
-    Work,
-)
+from segre.reproduce.experiment import Experiment, Option, Run, Work
+from segre.reproduce.found import Cell, Found, Panel, Seeds, Series, Table
 from segre.reproduce.path_plans import PLANS, Plan
 from segre.reproduce.state import Kept
 

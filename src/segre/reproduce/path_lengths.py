@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from segre.collapse.shares import path_counts, path_shares
 from segre.reproduce.claim import PAPER
-from segre.reproduce.experiment import Experiment, Found, Panel, Run, Series, Table
+from segre.reproduce.experiment import Experiment, Run
+from segre.reproduce.found import Found, Panel, Series, Table
 from segre.reproduce.path_effectiveness import NOT_ALL
 
 # Layers, heads, and the published shares of the longest paths and of those one shorter.

@@ -27,17 +27,8 @@ from segre.collapse.variants import PAPER as FOUR
 from segre.fields.interface import Array
 from segre.models import PRESETS
 from segre.reproduce.claim import DERIVED, PAPER, RERUN, Claim
-from segre.reproduce.experiment import (
-    Cell,
-    Experiment,
-    Found,
-    Option,
-    Panel,
-    Run,
-    Seeds,
-    Series,
-    Table,
-)
+from segre.reproduce.experiment import Experiment, Option, Run
+from segre.reproduce.found import Cell, Found, Panel, Seeds, Series, Table
 from segre.reproduce.path_effectiveness import NOT_ALL
 from segre.reproduce.state import Kept
 from segre.transformer.forward import Tensors, WeightSource

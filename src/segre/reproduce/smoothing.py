@@ -26,16 +26,8 @@ from segre.collapse.variants import FULL
 from segre.fields.interface import Array
 from segre.models import PRESETS
 from segre.reproduce.claim import DERIVED, PAPER
-from segre.reproduce.experiment import (
-    Experiment,
-    Found,
-    Option,
-    Panel,
-    Run,
-    Series,
-    Table,
-    Work,
-)
+from segre.reproduce.experiment import Experiment, Option, Run, Work
+from segre.reproduce.found import Found, Panel, Series, Table
 from segre.reproduce.state import Kept
 
 TOKENS = 64

@@ -53,7 +53,7 @@ def method_cost(how: Mechanism, sizes: Sizes, method: str) -> Cost:
 
 @lru_cache(maxsize=1024)
 def choose(how: Mechanism, sizes: Sizes) -> str:
-    """The method that is expected to be the quickest.
+    """The method that is expected to be the fastest.
 
     >>> from segre.attention import NAMED
     >>> fast = NAMED["fast"]

@@ -41,5 +41,5 @@ def _taylor(order: int, q: Array, k: Array, v: Array) -> Array:
 
 
 def tokens_at_once(heads: int, features: int) -> int:
-    """Of how many tokens the features are made at a time."""
+    """The number of tokens whose features are made at a time."""
     return max(32, AT_ONCE // (heads * features))

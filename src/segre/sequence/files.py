@@ -22,7 +22,7 @@ TENSORS = (".npz", ".json", ".safetensors")
 
 
 def require_array_file(path: Path, *, written: bool = True) -> str:
-    """The way in which an array is read or `written`; refused if the file's name has no way."""
+    """The file type by which an array is read or `written`; unknown types are refused."""
     suffix = extension(path, ARRAYS) if written else path.suffix
     if suffix not in ARRAYS:
         raise SegreError(f"{str(path)!r}: unknown file type; allowed: {' and '.join(ARRAYS)} files")

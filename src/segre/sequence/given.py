@@ -61,7 +61,7 @@ def heads_of(how: Mechanism, q: Any, k: Any, v: Any) -> tuple[Array, Array, Arra
 
 
 def whole_block(block: Any) -> int | None:
-    """A block size, or none."""
+    """A block size; None means the default."""
     if block is None:
         return None
     if isinstance(block, bool) or not isinstance(block, int | np.integer) or block < 1:

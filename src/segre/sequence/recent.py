@@ -34,7 +34,7 @@ def slide(
     recent: Recent | None = None,
     block: int | None = None,
 ) -> tuple[Array, Recent]:
-    """The next tokens of all heads, and what is recent after them."""
+    """The outputs for the next tokens, and the recent keys and values after them."""
     before = 0
     if recent is not None:
         if not (_fits(recent.keys, k) and _fits(recent.values, v)):
@@ -60,7 +60,7 @@ def _fits(old: Array, new: Array) -> bool:
 
 
 def _kept(how: Mechanism, there: int) -> int:
-    """How many of the tokens that are there to keep; with local blocks, from where one begins."""
+    """How many of the tokens so far to keep; with local blocks, those of the unfinished one."""
     if how.local is not None:
         return there % how.local
     assert how.window is not None

@@ -32,7 +32,7 @@ def rows(
     reach: bool,
     block: int | None = None,
 ) -> Array:
-    """Mixed values (..., n, dv); with `reach`, keys out of reach are not looked at."""
+    """Mixed values (..., n, dv); with `reach`, keys out of reach are skipped."""
     heads, n, m = q.shape[:-2], q.shape[-2], k.shape[-2]
     count = int(np.prod(heads))
     if count > 1 and count * n * m > AT_ONCE:  # too much for one go: head by head
@@ -69,7 +69,7 @@ def block_rows(how: Mechanism, m: int, reach: bool) -> int:
 
 @dataclass(frozen=True)
 class _Columns:
-    """What is done to the weights of a key so that they sum to one over the queries."""
+    """Shifts and factors that make the weights of each key sum to one over the queries."""
 
     shift: Array | None = None  # taken from its scores
     factor: Array | None = None  # of its weights

@@ -36,7 +36,7 @@ class State:
 
 
 def default_block(how: Mechanism, a: int, dv: int) -> int:
-    """A block that is quick: larger where features are many."""
+    """The default block size: larger if there are many features."""
     if how.series:
         return 128
     return 32 if a * dv <= 1 << 14 else 64

@@ -43,12 +43,12 @@ class Number(Shown):
 
     @property
     def lower(self) -> int | None:
-        """What is proved from below."""
+        """The proved lower bound."""
         return self.value if self.count is None else self.count.functions
 
     @property
     def upper(self) -> int | None:
-        """What is proved from above."""
+        """The proved upper bound."""
         return self.value
 
     @property

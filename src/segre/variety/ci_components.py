@@ -39,7 +39,7 @@ class Component(Protocol):
         ...
 
     def point(self, draw: Draw) -> Array:
-        """A point of it, made of integers that are drawn."""
+        """A point of it, made of drawn integers."""
         ...
 
 
@@ -151,7 +151,7 @@ def _set(numbers: tuple[int, ...]) -> str:
 
 
 def nonzero(x: Array) -> Array:
-    """At which places of the grid a point is not zero."""
+    """The places of the grid at which a point is not zero."""
     return np.asarray((x != 0).astype(bool).any(axis=0))
 
 

@@ -23,7 +23,8 @@ from segre.reproduce.composition.chaser import (
     starts,
     weights,
 )
-from segre.reproduce.experiment import Experiment, Found, Option, Panel, Run, Seeds, Table, Work
+from segre.reproduce.experiment import Experiment, Option, Run, Work
+from segre.reproduce.found import Found, Panel, Seeds, Table
 from segre.reproduce.state import Kept
 
 SIZES = ((2, 8), (4, 16), (6, 32))

@@ -17,17 +17,8 @@ from segre.optimum.problem import Problem
 from segre.optimum.solve import dual_point, heads_of, minimiser, rank_of
 from segre.reproduce.claim import DERIVED, FORMULA, LIMITED, PAPER, Claim
 from segre.reproduce.convex.training import best_of, teacher
-from segre.reproduce.experiment import (
-    Experiment,
-    Found,
-    Option,
-    Panel,
-    Run,
-    Seeds,
-    Series,
-    Table,
-    Work,
-)
+from segre.reproduce.experiment import Experiment, Option, Run, Work
+from segre.reproduce.found import Found, Panel, Seeds, Series, Table
 
 BETA = 60.0
 HEADS = (1, 2, 3, 4, 5, 6)

@@ -12,16 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from segre.reproduce.claim import DERIVED, FORMULA, PAPER, Claim
-from segre.reproduce.experiment import (
-    Experiment,
-    Found,
-    Option,
-    Panel,
-    Run,
-    Series,
-    Table,
-    Work,
-)
+from segre.reproduce.experiment import Experiment, Option, Run, Work
+from segre.reproduce.found import Found, Panel, Series, Table
 from segre.reproduce.icl.descent import Start
 from segre.reproduce.icl.fixed_points import FixedPoint, fixed_points
 from segre.reproduce.icl.loss import levels, population

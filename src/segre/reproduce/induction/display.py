@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from segre.reproduce.experiment import Panel, Seeds, Series, Table
+from segre.reproduce.found import Panel, Seeds, Series, Table
 from segre.reproduce.induction.chains import lag_sets
 from segre.reproduce.induction.model import sets
 

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from segre.reproduce.claim import DERIVED, LIMITED, PAPER, Claim
-from segre.reproduce.experiment import Experiment, Found, Option, Run, Seeds, Work
+from segre.reproduce.experiment import Experiment, Option, Run, Work
+from segre.reproduce.found import Found, Seeds
 from segre.reproduce.induction.chains import Chains, information, oracle_loss, unigram_loss
 from segre.reproduce.induction.display import (
     ALPHA,

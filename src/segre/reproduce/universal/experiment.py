@@ -13,17 +13,8 @@ from typing import Any
 import numpy as np
 
 from segre.reproduce.claim import DERIVED, PAPER, Claim
-from segre.reproduce.experiment import (
-    Experiment,
-    Found,
-    Option,
-    Panel,
-    Run,
-    Seeds,
-    Series,
-    Table,
-    Work,
-)
+from segre.reproduce.experiment import Experiment, Option, Run, Work
+from segre.reproduce.found import Found, Panel, Seeds, Series, Table
 from segre.reproduce.universal.anchors import (
     certified_error,
     grid,
