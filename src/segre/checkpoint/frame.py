@@ -50,10 +50,11 @@ def chosen_basis(rows: Array, slack: float = 0.0) -> Array:
 
 def chosen_frame(rows: Array, slack: float = 0.0) -> Array:
     """Signs of balanced rows, which are orthogonal, and bases for rows with equal norms."""
-    out = np.zeros((len(rows), len(rows)))
+    sums, near = rows @ weights(rows.shape[1]), slack * np.linalg.norm(rows, axis=1)
+    out = np.diag(np.where(sums < -near, -1.0, 1.0))  # the bases of single rows
     with threads_for(len(rows)):
         group = clusters(np.linalg.eigvalsh(rows @ rows.T)[::-1].clip(0))
-        for number in range(group[-1] + 1):
+        for number in np.flatnonzero(np.bincount(group) > 1):
             chosen = np.flatnonzero(group == number)
             out[np.ix_(chosen, chosen)] = chosen_basis(rows[chosen], slack)
     return out

@@ -92,9 +92,10 @@ class Constants(Freedom):
             assert port.bias is not None
             if port.tensor not in w.tensors or port.bias.tensor not in w.tensors:
                 continue
-            columns = self._columns(w(*port.tensor), port)
-            ones = (1,) * (columns.ndim - element.ndim)
-            read = -(columns * element.reshape(*element.shape, *ones)).sum(axis=len(self.copies))
+            rows = w(*port.tensor)
+            rows = rows if port.axis == -1 else rows.swapaxes(-1, -2)
+            ones = (1,) * (rows.ndim - 2 - len(self.copies))
+            read = -(rows @ element.reshape(*self.copies, *ones, self.width, 1))[..., 0]
             value = w.tensors[port.bias.tensor] = w(*port.bias.tensor).copy()
             while read.ndim >= value.ndim:  # one bias for all heads
                 read = read.sum(axis=0)

@@ -118,7 +118,7 @@ def finite(spec: Transformer) -> Iterator[Discrete]:
             yield Discrete(f"2^{order.width}", what, 1, (order,))
         else:
             yield Discrete(
-                "2", "sign of what is normed or read, and of the gains beside it", 1, (order,)
+                "2", "sign of the stream on one side of a norm, and of its gain", 1, (order,)
             )
 
 

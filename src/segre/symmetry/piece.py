@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -15,6 +15,7 @@ from segre.fields.prime import Prime
 from segre.finding import Symmetry
 from segre.network import tensors
 from segre.spec import Network
+from segre.stage import Slot
 from segre.symmetry.passage import Passage
 from segre.transformer.spec import Transformer
 
@@ -36,7 +37,7 @@ class ModularWeights:
 
     def canvas(self, count: int) -> Canvas:
         """Room for `count` generators."""
-        return Canvas(self.spec, count)
+        return Canvas(self.slots, count, len(self.vector))
 
     def inverse(self, part: str, name: str) -> Array:
         """The entrywise inverse of a tensor, such as a gain."""
@@ -63,9 +64,8 @@ class ModularWeights:
 class Canvas:
     """Generators under construction: a zero matrix with a view of every weight tensor."""
 
-    def __init__(self, spec: Architecture, count: int) -> None:
-        self.slots = tensors(spec)
-        self.rows = np.zeros((count, spec.parameters))
+    def __init__(self, slots: Mapping[tuple[str, str], Slot], count: int, parameters: int) -> None:
+        self.slots, self.rows = slots, np.zeros((count, parameters))
 
     def __call__(self, part: str, name: str) -> Array:
         """A tensor in every generator: (count, *shape)."""

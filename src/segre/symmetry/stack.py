@@ -245,11 +245,11 @@ def _added(w: ModularWeights, i: int, blind: Iterator[Blind], rows: bool) -> Arr
         count = len(vectors[first])
         places = w(part, first).shape[1 if rows else 2]
         canvas = w.canvas(places * count)
+        each = range(places)
         for name, own in vectors.items():
             tensor = canvas(part, name)
-            for at in range(places):
-                mine = tensor[at * count : (at + 1) * count]
-                (mine[:, :, at] if rows else mine[:, :, :, at])[:] = own
+            tensor = tensor.reshape(places, count, *tensor.shape[1:])
+            np.moveaxis(tensor, 3 if rows else 4, 1)[each, each] = own
         found.append(canvas.rows)
     return np.concatenate(found)
 
