@@ -26,7 +26,7 @@ from segre.report.blocks import (
     terminal,
 )
 from segre.report.cards import html_of
-from segre.report.charts import by_head, lines
+from segre.report.charts import About, by_head, lines
 from segre.report.frame import csv_of, frame_of
 from segre.report.markdown import markdown_of
 from segre.report.page.render import render, write_answer
@@ -127,10 +127,10 @@ def test_some_blocks_are_for_one_place() -> None:
 
 
 def test_plots_become_pages_and_pictures(tmp_path: Path) -> None:
-    curve = lines(
-        "c", "A curve", "alt", "It rises.", range(4), {"a": [1, 2, 3, 4]}, y="y", log=False
-    )
-    heads = by_head("m", "A map", "alt", "", [[1.0, 2.0], [None, 4.0]], what="size")
+    about = About(key="c", title="A curve", alt="alt", takeaway="It rises.")
+    curve = lines(range(4), {"a": [1, 2, 3, 4]}, y="y", **about)
+    cells = [[1.0, 2.0], [None, 4.0]]
+    heads = by_head(cells, what="size", key="m", title="A map", alt="alt")
     answer = Invented((Title("plots"), curve, heads))
     plot(answer, tmp_path / "a.png")
     write_answer(answer, tmp_path / "a.html")

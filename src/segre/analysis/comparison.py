@@ -89,7 +89,7 @@ GUARANTEES = {
 
 
 @dataclass(frozen=True)
-class Comparison(Tabular):
+class Designs(Tabular):
     """Designs side by side, with their costs at some sequence lengths."""
 
     designs: tuple[Design, ...]
@@ -125,7 +125,7 @@ def compare(
     seed: int = 0,
     memory: int = DEFAULT_LIMIT,
     progress: Progress = quiet,
-) -> Comparison:
+) -> Designs:
     """Any designs side by side, in the order in which they are given.
 
     Dimensions are those of `dimension`: computed, or by a theorem, or a bound by counting. `t` are
@@ -150,7 +150,7 @@ def compare(
             raise TooLargeError(f"{error}; compare narrower designs") from None
         counts = cost(own, list(t))
         designs.append(Design(name, found, counts, exponents(own), own.mechanisms))
-    return Comparison(tuple(designs), tuple(t))
+    return Designs(tuple(designs), tuple(t))
 
 
 @singledispatch

@@ -1,6 +1,6 @@
 """What does a fiber look like here? A closed curve of weights that all give the same function.
 
-One basis inside the first head is turned and stretched by G(s) = rotation(s) diag(e^u, e^-u), with
+One basis inside the first head is rotated and stretched by G(s) = rotation(s) diag(e^u, e^-u), with
 u = 0.6 sin 2s. What is measured beside the curve: how far the weights move, how far the output
 moves with them, and how far it moves when the weights take a random step of the same length.
 """
@@ -37,7 +37,7 @@ _LARGEST = 2_000  # parameters of a stack whose weights are drawn for this
 class Fiber:
     """A closed curve on a fiber, seen in two weights."""
 
-    where: str  # what is turned
+    where: str  # what is rotated
     output: str  # what is compared
     weights: str  # which weights these are
     names: tuple[str, str]
@@ -106,7 +106,7 @@ def _of_stack(spec: Network, bench: Workbench) -> Fiber | None:
 
 
 def _of_model(bench: Workbench) -> Fiber | None:
-    """The values of the first head are turned; the first attention sub-layer is computed."""
+    """Rotate the values of the first head, and compute the first attention sub-layer."""
     loaded = bench.loaded
     if loaded.spec.gate != "none" or loaded.spec.dv < 2:
         return None

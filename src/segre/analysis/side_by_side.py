@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from segre import __version__
-from segre.analysis.comparison import Comparison, compare
+from segre.analysis.comparison import Designs, compare
 from segre.analysis.diff import Diff, diff
 from segre.analysis.part import Part
 from segre.analysis.run import Analysis, answered, require_readable
@@ -41,7 +41,7 @@ class SideBySide(Tabular):
 
     one: Analysis
     two: Analysis
-    designs: Comparison  # sizes, dimension, redundancy, cost
+    designs: Designs  # sizes, dimension, redundancy, cost
     changes: Diff | None  # from the first to the second
     no_diff: str = ""  # why there is none
     command: str = ""  # what says the same again

@@ -139,7 +139,7 @@ def lines(
     traces = [
         {
             "type": "scatter",
-            "mode": mode,
+            "mode": "lines" if name in dotted else mode,
             "name": name,
             "x": list(places),
             "y": [value if not log or (value or 0) > lowest else None for value in values],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from segre.analysis.comparison import GUARANTEES, Comparison, Design
+from segre.analysis.comparison import GUARANTEES, Design, Designs
 from segre.analysis.part import percent
 from segre.finding import GROUPS
 from segre.report.blocks import (
@@ -36,7 +36,7 @@ UNKNOWN = (
 
 
 @view.register
-def of_comparison(found: Comparison) -> Iterator[Block]:
+def of_comparison(found: Designs) -> Iterator[Block]:
     """The name of each design, and a line for each quantity."""
     yield Title(f"{counted(len(found.designs), 'design')} side by side", terminal=False)
     for number, name in enumerate(found.names):
@@ -52,7 +52,7 @@ def of_comparison(found: Comparison) -> Iterator[Block]:
     yield Say(explained(found))
 
 
-def rows(found: Comparison) -> Iterator[tuple[str, list[str]]]:
+def rows(found: Designs) -> Iterator[tuple[str, list[str]]]:
     """Every line of the comparison: its label, and an entry for each design."""
     designs = found.designs
     yield "parameters", [f"{one.finding.parameters:,}" for one in designs]
@@ -96,7 +96,7 @@ def exponent_in_words(one: Design) -> str:
     return words[0] if len(set(words)) == 1 else ",".join(words)
 
 
-def explained(found: Comparison) -> str:
+def explained(found: Designs) -> str:
     """What a proof by a theorem is, what exponents mean, and why some designs have none."""
     known = [one.exponents is not None for one in found.designs]
     said = [trusted(found.found), *[EXPONENT + "."] * any(known), *[UNKNOWN] * (not all(known))]
@@ -127,7 +127,7 @@ def letter(number: int) -> str:
 
 
 @tabled.register
-def table_of_comparison(found: Comparison) -> Table:
+def table_of_comparison(found: Designs) -> Table:
     """One row for each design."""
     columns = [
         *("model", "parameters", "dimension", "lower", "upper", "status", "known by", "redundant"),
@@ -165,7 +165,7 @@ def table_of_comparison(found: Comparison) -> Table:
     )
 
 
-def lines_of(found: Comparison) -> Table:
+def lines_of(found: Designs) -> Table:
     """A row for each quantity, a column for each design."""
     cells: tuple[tuple[Cell, ...], ...] = tuple(
         (name, *map(_cell, words)) for name, words in rows(found)
@@ -181,7 +181,7 @@ def _cell(word: str) -> Cell:
 
 
 @paged.register
-def page_of_comparison(found: Comparison) -> Page:
+def page_of_comparison(found: Designs) -> Page:
     """The page: the table, dimensions, and operations against tokens."""
     counts = Counter(known_by(one) for one in found.found)
     known = ", ".join(f"{count} {words}" for words, count in counts.items())
@@ -212,7 +212,7 @@ def _named(number: int, one: Design, longest: int) -> str:
     return f"{letter(number)}  {name}"
 
 
-def _dimensions(found: Comparison) -> Figure:
+def _dimensions(found: Designs) -> Figure:
     """Dimensions as a share of all parameters."""
     known = [one.finding.parameters - (one.redundant or 0) for one in found.designs]
     whole = [one.finding.parameters for one in found.designs]
@@ -233,7 +233,7 @@ def _dimensions(found: Comparison) -> Figure:
     )
 
 
-def _operations(found: Comparison) -> Figure:
+def _operations(found: Designs) -> Figure:
     return lines(
         found.tokens,
         {
@@ -251,7 +251,7 @@ def _operations(found: Comparison) -> Figure:
     )
 
 
-def _cheapest(found: Comparison) -> str:
+def _cheapest(found: Designs) -> str:
     """Which design needs the fewest operations on the most tokens."""
     tokens = max(found.tokens)
     totals = [one.cost.total(tokens) for one in found.designs]

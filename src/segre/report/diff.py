@@ -77,11 +77,8 @@ def facts_of(found: Diff) -> Iterator[tuple[str, str]]:
 
 def config_in_words(found: Diff) -> str:
     """Keys that differ."""
-    ignored = (
-        f"; keys without effect on the function: {', '.join(found.ignored)}"
-        if found.ignored
-        else ""
-    )
+    names = ", ".join(found.ignored)
+    ignored = f"; keys without effect on the function: {names}" * bool(names)
     if not found.config:
         return f"no difference that changes the function{ignored}"
     pairs = (f"{key} {one!r} -> {two!r}" for key, (one, two) in found.config.items())
@@ -111,9 +108,8 @@ def basis_in_words(found: Diff) -> str:
 
 def gauge_in_words(found: Diff) -> str:
     """The gauge in which differences are listed."""
-    return (
-        "with the second moved into the gauge of the first" if found.changes.moved else "as stored"
-    )
+    moved = "with the second moved into the gauge of the first"
+    return moved if found.changes.moved else "as stored"
 
 
 def update_in_words(found: Diff) -> str:
@@ -230,9 +226,8 @@ def tiles_of(found: Diff) -> tuple[Tile, ...]:
         tiles.append(Tile("was gauge", f"{100 * found.gauge:.3g} %", "measured", remark))
     widest = max(found.changed, key=lambda one: one.rank / one.full, default=None)
     rank = "none changed" if widest is None else rank_in_words(widest)
-    remark = (
-        "" if widest is None else f"of {len(found.changed):,} matrices that changed, the largest"
-    )
+    count = f"of {len(found.changed):,} matrices that changed, the largest"
+    remark = "" if widest is None else count
     tiles.append(Tile("rank of the update", rank, "measured", remark))
     apart = Tile("change of outputs", f"{out.mean:.2g}", "measured", f"relative, on {out.inputs}")
     return (*tiles, apart)
@@ -322,13 +317,11 @@ def grid_of(
     """Parts, pieces, and the distance for each pair of them: in a common gauge, or as stored."""
     pieces = [piece for piece in PIECES if piece in found.by_piece]
     parts = list(found.by_part)
-    cells: list[list[float | None]] = []
-    for part in parts:
-        known = [found.changes.grid.get((part, piece)) for piece in pieces]
-        cells.append(
-            [None if one is None else one.relative_raw if stored else one.relative for one in known]
-        )
-    return parts, pieces, cells
+    known = {
+        place: one.relative_raw if stored else one.relative
+        for place, one in found.changes.grid.items()
+    }
+    return parts, pieces, [[known.get((part, piece)) for piece in pieces] for part in parts]
 
 
 def _maps(found: Diff) -> Iterator[Figure]:
@@ -365,18 +358,15 @@ def _farthest(parts: list[str], pieces: list[str], cells: list[list[float | None
 
 def _low_rank(found: Diff) -> str:
     """In how many directions the most concentrated update goes."""
-    counts = {
-        f"{name} of layer {one.part}": (
-            int((one.spectrum > 0.1 * one.spectrum[0]).sum()),
-            len(one.spectrum),
-        )
-        for name, one in found.largest.items()
-    }
-    name = min(counts, key=lambda one: counts[one][0] / counts[one][1])
-    few, all_of_them = counts[name]
+
+    def large(one: Update) -> int:
+        return int((one.spectrum > 0.1 * one.spectrum[0]).sum())
+
+    every = found.largest.items()
+    name, one = min(every, key=lambda item: large(item[1]) / len(item[1].spectrum))
     return (
-        f"The most concentrated update is that of {name}: {few} of {all_of_them} singular values "
-        "are above a tenth of the largest."
+        f"The most concentrated update is that of {name} of layer {one.part}: {large(one)} of "
+        f"{len(one.spectrum)} singular values are above a tenth of the largest."
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from segre.analysis.part import percent
 from segre.finding import GROUPS, OWN, Finding, Findings, Status, Symmetry
 from segre.report.blocks import Block, Cell, Fact, Facts, Figure, Table, Tile, Title, table, tiles
 from segre.report.views import drawn, tabled, view
@@ -26,9 +25,9 @@ def redundant_tile(found: Finding) -> Iterator[Tile]:
     """How many parameters are redundant, if that is known."""
     if found.redundant is not None:
         least = "" if found.number is not None else "about " if found.upper is None else "at least "
-        remark = f"{percent(found.redundant, found.parameters, 3)} of all; they do not change "
-        value = f"{least}{found.redundant:,}"
-        yield Tile("Redundant parameters", value, found.label, f"{remark}the function")
+        of_all = f"{100 * found.redundant / found.parameters:.3f}% of all"
+        remark = f"{of_all}; they do not change the function"
+        yield Tile("Redundant parameters", f"{least}{found.redundant:,}", found.label, remark)
 
 
 def _facts(found: Finding) -> Iterator[Fact]:

@@ -138,7 +138,7 @@ def _line(ax: Any, trace: Mapping[str, Any], place: int) -> None:
         "ls": _DASHES[line.get("dash", "solid")] if "lines" in mode else "",
         "marker": shape if points else "",
         "markerfacecolor": "white" if hollow else colour,
-        "alpha": marker.get("opacity", 1),
+        "alpha": trace.get("opacity", marker.get("opacity", 1)),
         "ms": 0.85 * marker.get("size", 6),
         "lw": 0.8 * line.get("width", 2),
         "label": trace.get("name") if trace.get("showlegend", True) else None,
@@ -151,7 +151,8 @@ def _line(ax: Any, trace: Mapping[str, Any], place: int) -> None:
     else:
         ax.plot(x, y, **style)
     if "text" in mode:
-        ax.annotate(f" {trace['text'][-1]}", (x[-1], y[-1]), fontsize=8, annotation_clip=False)
+        beside = {"textcoords": "offset points", "xytext": (5, 4 if points else -3)}
+        ax.annotate(trace["text"][-1], (x[-1], y[-1]), fontsize=8, annotation_clip=False, **beside)
 
 
 def _shape(symbol: int | str) -> tuple[str, bool]:
@@ -172,7 +173,8 @@ def _solid(ax: Any, figure: Figure) -> None:
         given = trace.get("line", trace.get("marker", {})).get("color")
         colour = _colour(given, place)
         if trace["type"] == "surface":
-            ax.plot_surface(*place_in_space, color=COLOURS[0], alpha=0.45, rstride=2, cstride=2)
+            alpha = 0.6 * trace["opacity"]
+            ax.plot_surface(*place_in_space, color=COLOURS[0], alpha=alpha, rstride=2, cstride=2)
         elif isinstance(given, list):  # a curve, coloured along its way
             ax.scatter(*place_in_space, c=given, cmap="hsv", s=9)
         else:

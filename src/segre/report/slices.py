@@ -29,7 +29,7 @@ def page_of_cone(cone: Cone) -> Page:
         for line in lines
     ]
     linear = _solid(
-        [_surface(cone.cone), origin],
+        [_surface(cone.cone, 0.75), origin],
         _CONE[0],
         key="linear",
         title="The linear section z12 = z21",
@@ -37,7 +37,7 @@ def page_of_cone(cone: Cone) -> Page:
         takeaway="Its vertex, the zero function, is singular.",
     )
     affine = _solid(
-        [_surface(cone.quadric), *rulings],
+        [_surface(cone.quadric, 0.3), *rulings],
         _CONE[1],
         key="affine",
         title="The affine section z11 + z22 = 1",
@@ -158,9 +158,9 @@ def _ends(traces: Sequence[dict[str, Any]]) -> Iterator[tuple[float, ...]]:
             yield from (points[0], points[-1])
 
 
-def _surface(places: Sequence[Array]) -> dict[str, Any]:
+def _surface(places: Sequence[Array], opacity: float) -> dict[str, Any]:
     named = {letter: values.tolist() for letter, values in zip("xyz", places, strict=True)}
-    look = {"opacity": 0.75, "showscale": False, "colorscale": "@sequential"}
+    look = {"opacity": opacity, "showscale": False, "colorscale": "@sequential"}
     return {"type": "surface", "hoverinfo": "skip", **named, **look}
 
 

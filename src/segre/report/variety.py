@@ -143,7 +143,8 @@ def plot_of_landscape(found: Landscape) -> Iterator[Figure]:
             steps, losses = [*run.steps, last], [*map(float, curve), float(curve[-1])]
             rows += [(_signs(run.signs), *pair) for pair in zip(steps, losses, strict=True)]
             name = f"output signs {_signs(run.signs)}"
-            traces.append(_curve(name, steps, losses, f"@{1 + number % 8}", first=place == 0))
+            shown = _curve(name, steps, losses, f"@{1 + number % 8}", first=place == 0)
+            traces.append({**shown, "opacity": 0.35})
     few = found.points if len(found.points) <= _MOST_LEVELS else found.points[:1]
     minima = [one.point for one in found.endings if not one.boundary]
     levels = {float(one.loss): found.kind(one).split(",")[0] for one in (*few, *minima)}

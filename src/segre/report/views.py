@@ -74,6 +74,7 @@ class Asked(Generic[T]):
     def __init__(self, default: Callable[[Any], T]) -> None:
         self._ask = singledispatch(default)
         self.register = self._ask.register
+        self.registry = self._ask.registry
 
     def __call__(self, answer: object) -> T:
         """What the answer says."""

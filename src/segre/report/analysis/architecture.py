@@ -156,8 +156,8 @@ def _fiber(part: Part) -> Figure:
         title="A fiber: one function, many weights",
         alt=f"A closed curve in the plane of the weights {' and '.join(fiber['names'])}.",
         takeaway=part.takeaways["fiber"],
-        note=f"Two of the weights of {fiber['where']} while a basis inside it is turned and "
-        "stretched, and the matrix on the other side is turned back. The curve is one of many on "
+        note=f"Two of the weights of {fiber['where']} while a basis inside it is rotated and "
+        "stretched, and the matrix on the other side is rotated back. The curve is one of many on "
         "the fiber, whose dimension is the number of symmetries.",
     )
     return replace(figure, status="measured")

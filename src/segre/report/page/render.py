@@ -106,14 +106,14 @@ def require_page(path: Path) -> None:
 
 
 @dataclass(frozen=True)
-class Placed:
+class OnPage:
     """A part of the page with the id it has there; of a figure, also that of its numbers."""
 
     part: Any
     id: str
     kind: str = ""
-    inner: Placed | None = None
-    blocks: tuple[Placed, ...] = ()
+    inner: OnPage | None = None
+    blocks: tuple[OnPage, ...] = ()
 
 
 class _Words:
@@ -168,7 +168,7 @@ class _Names:
 _IDS = {Section: "", Figure: "figure-", Fold: "fold-", Table: "table-"}  # how ids begin
 
 
-def _placed(part: Section | Block, names: _Names) -> Placed:
+def _placed(part: Section | Block, names: _Names) -> OnPage:
     """A section, so that #key leads to it, or a block, with what is in it."""
     own = (
         names(part.key, _IDS[type(part)])
@@ -178,7 +178,7 @@ def _placed(part: Section | Block, names: _Names) -> Placed:
     numbers = _placed(part.numbers, names) if isinstance(part, Figure) else None
     inner = part.blocks if isinstance(part, Section | Row | Fold) else ()
     blocks = tuple(_placed(block, names) for block in off_terminal(inner))
-    return Placed(part, own, type(part).__name__.lower(), numbers, blocks)
+    return OnPage(part, own, type(part).__name__.lower(), numbers, blocks)
 
 
 def _figures(page: Page) -> list[Figure]:
