@@ -1,0 +1,302 @@
+"""What does a network compute, step by step? A list of nodes, built once and read by many.
+
+A node is a primitive applied to earlier nodes, or a leaf: the input, a weight, a constant. Its
+value is an array, with tokens (columns) along the last axis wherever it has tokens. Numbers (mod p,
+balls, floats) and abstract values (degrees, variations) are *interpreters*: one method for each
+primitive.
+
+| primitive | value | data |
+|---|---|---|
+| `input` | the input, rows x tokens | |
+| `weight` | a tensor, declared at its first use | `Tensor` |
+| `constant` | numbers that no weight changes | `Constant` |
+| `contract` | einsum of one or two arrays | subscripts, as in "vk,kt->vt" |
+| `add`, `mul` | entry by entry, with broadcasting | |
+| `scale` | times a number | Fraction, or the name of an irrational number |
+| `inverse`, `root`, `exp`, `phi`, `step` | of every entry; phi is the normal cdf | |
+| `take` | some places along an axis, in this order | (axis, places) |
+| `join` | arrays one after the other along an axis | axis |
+| `choose` | 1 for chosen experts (rows), 0 for others | `Choice` |
+
+A function takes its salts from the stage of its node and the place along the last axis (the token).
+A *region* is a run of nodes that a lemma treats as one: interpreters of numbers ignore it.
+
+A layer of a toy network, y = W x / (1 + exp(-x)), with x a 2 x 3 matrix:
+
+>>> graph = Graph(input_shape=(2, 3))
+>>> W = graph.weight("1", "W", (4, 2))
+>>> with graph.region("activation", [graph.input], kind="silu") as region:
+...     minus = graph.scale(graph.input, Fraction(-1))
+...     graph.argument(minus)
+...     sigma = graph.inverse(graph.shift(graph.exp(minus), Fraction(1)))
+...     region.output = graph.mul(graph.input, sigma)
+>>> y = graph.contract("vk,kt->vt", W, region.output)
+>>> graph.nodes[y].shape, graph.parameters, graph.arguments == [Argument(minus, None)]
+((4, 3), 8, True)
+>>> [graph.nodes[i].op for i in range(region.first, region.output + 1)]
+['scale', 'exp', 'constant', 'add', 'inverse', 'mul']
+
+An interpreter, here of shapes:
+
+>>> class Shapes:
+...     def __getattr__(self, op):
+...         return lambda node, *values: node.shape
+>>> evaluate(graph, Shapes())[y]
+(4, 3)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import prod
+from typing import Any
+
+Shape = tuple[int, ...]
+Place = tuple[str, str]  # part ("embed", "1", "2", ..., "head") and name of a tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A weight tensor; its entries are row-major, from `offset` on, in the vector of weights."""
+
+    part: str
+    name: str
+    shape: Shape
+    offset: int
+
+    @property
+    def place(self) -> Place:
+        """Where it is found."""
+        return self.part, self.name
+
+    @property
+    def size(self) -> int:
+        """The number of its entries."""
+        return prod(self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """Numbers that no weight changes: `kind` says how they follow from `data`.
+
+    "rational": data is a nested list of Fractions or whole numbers of the node's shape. All others
+    are named in constants.py (cos and sin of rotations, decays).
+    """
+
+    kind: str
+    data: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """How a token chooses experts: `active` of them, only in its `within` best groups."""
+
+    active: int
+    groups: int = 0
+    within: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A primitive, the nodes it is applied to, and the shape of its value."""
+
+    op: str
+    args: tuple[int, ...]
+    shape: Shape
+    stage: int
+    data: Any = None
+
+
+@dataclass(slots=True)
+class Region:
+    """The nodes from `first` to `output`, which a lemma treats as one function of `inputs`."""
+
+    name: str
+    first: int
+    inputs: tuple[int, ...]
+    params: dict[str, Any]
+    output: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """A node whose entries are arguments of exponentials; only those that `seen` lists (flat)."""
+
+    node: int
+    seen: tuple[int, ...] | None
+
+
+@dataclass
+class Graph:
+    """A network: nodes in an order in which they can be evaluated."""
+
+    input_shape: Shape
+    nodes: list[Node] = field(default_factory=list)
+    tensors: dict[Place, Tensor] = field(default_factory=dict)
+    regions: list[Region] = field(default_factory=list)
+    arguments: list[Argument] = field(default_factory=list)
+    stage: int = 0
+    output: int = -1
+    _weights: dict[Place, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.input = self._write("input", (), self.input_shape)
+
+    @property
+    def parameters(self) -> int:
+        """The number of weights."""
+        return sum(tensor.size for tensor in self.tensors.values())
+
+    @property
+    def stages(self) -> int:
+        """The number of stages; source 0 of salts is the input, source j + 1 stage j."""
+        return max(node.stage for node in self.nodes) + 1
+
+    @property
+    def roots(self) -> list[tuple[int, int, int]]:
+        """The nodes under square roots, as (node of the root, stage, number in the stage)."""
+        found, counts = [], [0] * self.stages
+        for number, node in enumerate(self.nodes):
+            if node.op == "root":
+                found.append((number, node.stage, counts[node.stage]))
+                counts[node.stage] += 1
+        return found
+
+    def _write(self, op: str, args: tuple[int, ...], shape: Shape, data: Any = None) -> int:
+        self.nodes.append(Node(op, args, shape, self.stage, data))
+        return len(self.nodes) - 1
+
+    def shape(self, node: int) -> Shape:
+        """The shape of a node's value."""
+        return self.nodes[node].shape
+
+    # Leaves.
+
+    def weight(self, part: str, name: str, shape: Shape) -> int:
+        """A tensor of weights; the vector of weights lists tensors as they are first named here."""
+        place = part, name
+        if place not in self._weights:
+            tensor = Tensor(part, name, shape, self.parameters)
+            self.tensors[place] = tensor
+            self._weights[place] = self._write("weight", (), shape, tensor)
+        return self._weights[place]
+
+    def constant(self, kind: str, data: Any, shape: Shape) -> int:
+        """Numbers that no weight changes."""
+        return self._write("constant", (), shape, Constant(kind, data))
+
+    def rational(self, data: Any, shape: Shape) -> int:
+        """Rational numbers, as nested lists."""
+        return self.constant("rational", data, shape)
+
+    # Linear algebra.
+
+    def contract(self, subscripts: str, *args: int) -> int:
+        """Einsum of one or two nodes; no letter occurs twice in one operand."""
+        sides, result = subscripts.split("->")
+        sizes: dict[str, int] = {}
+        for letters, arg in zip(sides.split(","), args, strict=True):
+            for letter, size in zip(letters, self.shape(arg), strict=True):
+                if sizes.setdefault(letter, size) != size:
+                    raise ValueError(f"{subscripts} with shapes {[self.shape(a) for a in args]}")
+        shape = tuple(sizes[letter] for letter in result)
+        return self._write("contract", args, shape, subscripts)
+
+    def add(self, a: int, b: int) -> int:
+        """The sum, entry by entry."""
+        return self._write("add", (a, b), broadcast(self.shape(a), self.shape(b)))
+
+    def mul(self, a: int, b: int) -> int:
+        """The product, entry by entry."""
+        return self._write("mul", (a, b), broadcast(self.shape(a), self.shape(b)))
+
+    def scale(self, a: int, number: Fraction | str) -> int:
+        """Times a rational number or a named irrational one."""
+        return self._write("scale", (a,), self.shape(a), number)
+
+    def shift(self, a: int, number: Fraction) -> int:
+        """Plus a rational number in every entry."""
+        return self.add(a, self.rational([number], (1,)))
+
+    def sum(self, terms: Sequence[int]) -> int:
+        """The sum of nodes, at least one."""
+        total = terms[0]
+        for term in terms[1:]:
+            total = self.add(total, term)
+        return total
+
+    # Functions of every entry.
+
+    def inverse(self, a: int) -> int:
+        """1 / x."""
+        return self._write("inverse", (a,), self.shape(a))
+
+    def root(self, a: int) -> int:
+        """The square root; its entries are radicands, in row-major order."""
+        return self._write("root", (a,), self.shape(a))
+
+    def exp(self, a: int) -> int:
+        """The exponential."""
+        return self._write("exp", (a,), self.shape(a))
+
+    def phi(self, a: int) -> int:
+        """The normal distribution function."""
+        return self._write("phi", (a,), self.shape(a))
+
+    def step(self, a: int) -> int:
+        """1 for positive entries, 0 for negative ones; its derivative is zero."""
+        return self._write("step", (a,), self.shape(a))
+
+    def choose(self, affinities: int, choice: Choice) -> int:
+        """1 for the chosen experts of every token, 0 for the others; its derivative is zero."""
+        return self._write("choose", (affinities,), self.shape(affinities), choice)
+
+    # Places.
+
+    def take(self, a: int, axis: int, places: Sequence[int]) -> int:
+        """Some places along an axis (counted from the end, below 0), in this order."""
+        shape = list(self.shape(a))
+        shape[axis] = len(places)
+        return self._write("take", (a,), tuple(shape), (axis, tuple(places)))
+
+    def join(self, axis: int, args: Sequence[int]) -> int:
+        """Arrays one after the other along an axis (counted from the end, below 0)."""
+        shape = list(self.shape(args[0]))
+        shape[axis] = sum(self.shape(arg)[axis] for arg in args)
+        return self._write("join", tuple(args), tuple(shape), axis)
+
+    # What is recorded.
+
+    def argument(self, a: int, seen: tuple[int, ...] | None = None) -> None:
+        """Note that entries of a node are arguments of exponentials, in row-major order."""
+        self.arguments.append(Argument(a, seen))
+
+    @contextmanager
+    def region(self, name: str, inputs: Sequence[int], **params: Any) -> Iterator[Region]:
+        """A region: the nodes written inside; its output is the last one unless it is set."""
+        region = Region(name, len(self.nodes), tuple(inputs), params)
+        yield region
+        if region.output < 0:
+            region.output = len(self.nodes) - 1
+        self.regions.append(region)
+
+
+def broadcast(a: Shape, b: Shape) -> Shape:
+    """The shape of an operation entry by entry: axes are matched from the last one."""
+    size = max(len(a), len(b))
+    left, right = (1,) * (size - len(a)) + a, (1,) * (size - len(b)) + b
+    if any(x != y and 1 not in (x, y) for x, y in zip(left, right, strict=True)):
+        raise ValueError(f"shapes {a} and {b} do not fit")
+    return tuple(max(x, y) for x, y in zip(left, right, strict=True))
+
+
+def evaluate(graph: Graph, interpreter: Any) -> list[Any]:
+    """The values of all nodes; an interpreter has a method (node, *values) for each primitive."""
+    values: list[Any] = []
+    for node in graph.nodes:
+        apply = getattr(interpreter, node.op)
+        values.append(apply(node, *(values[arg] for arg in node.args)))
+    return values
