@@ -10,7 +10,8 @@ primitive.
 | `input` | the input, rows x tokens | |
 | `weight` | a tensor, declared at its first use | `Tensor` |
 | `constant` | numbers that no weight changes | `Constant` |
-| `contract` | einsum of one or two arrays | subscripts, as in "vk,kt->vt" |
+| `contract` | einsum of two arrays | subscripts, as in "vk,kt->vt" |
+| `total` | the sum over axes, which stay with size 1 | axes |
 | `add`, `mul` | entry by entry, with broadcasting | |
 | `scale` | times a number | Fraction, or the name of an irrational number |
 | `inverse`, `root`, `exp`, `phi`, `step` | of every entry; phi is the normal cdf | |
@@ -54,7 +55,11 @@ from fractions import Fraction
 from math import prod
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 Shape = tuple[int, ...]
+Irrational = tuple[Any, ...]  # a name and its numbers, see constants.py
 Place = tuple[str, str]  # part ("embed", "1", "2", ..., "head") and name of a tensor
 
 
@@ -79,11 +84,25 @@ class Tensor:
 
 
 @dataclass(frozen=True, slots=True)
+class Rate:
+    """A decay rate exp(-factor 2^-exponent); `fine` is a denominator of all factors."""
+
+    exponent: Fraction
+    factor: Fraction = Fraction(1)
+    fine: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Constant:
     """Numbers that no weight changes: `kind` says how they follow from `data`.
 
-    "rational": data is a nested list of Fractions or whole numbers of the node's shape. All others
-    are named in constants.py (cos and sin of rotations, decays).
+    | kind | data | value |
+    |---|---|---|
+    | `rational` | a Fraction | that number everywhere |
+    | `seen` | Seen | 1 or 0 for keys and queries |
+    | `powers` | (rates, Seen) | (head, key, query): rate^(query - key) where seen, else 0 |
+    | `ago` | Seen | (n, key, query): 1 where seen and query - key = n, else 0 |
+    | `cos`, `sin` | the spec of a layer | C and D: rotated x is C x + D (x with planes exchanged) |
     """
 
     kind: str
@@ -122,11 +141,39 @@ class Region:
 
 
 @dataclass(frozen=True, slots=True)
+class Seen:
+    """Which keys (rows) a query (column) sees: not after it, within reach, in the same block."""
+
+    keys: int
+    queries: int
+    causal: bool = False
+    reach: int | None = None
+    block: int | None = None
+
+    @property
+    def all(self) -> bool:
+        """Whether no key is hidden."""
+        return not self.causal and self.reach is None and self.block is None
+
+    def table(self) -> NDArray[np.bool_]:
+        """The answer for every key and query."""
+        key, query = np.ogrid[: self.keys, : self.queries]
+        seen = np.ones((self.keys, self.queries), bool)
+        if self.causal:
+            seen &= key <= query
+        if self.reach is not None:
+            seen &= abs(query - key) <= self.reach
+        if self.block is not None:
+            seen &= key // self.block == query // self.block
+        return seen
+
+
+@dataclass(frozen=True, slots=True)
 class Argument:
-    """A node whose entries are arguments of exponentials; only those that `seen` lists (flat)."""
+    """A node whose entries are arguments of exponentials: of scores, those that are seen."""
 
     node: int
-    seen: tuple[int, ...] | None
+    seen: Seen | None
 
 
 @dataclass
@@ -188,22 +235,27 @@ class Graph:
         """Numbers that no weight changes."""
         return self._write("constant", (), shape, Constant(kind, data))
 
-    def rational(self, data: Any, shape: Shape) -> int:
-        """Rational numbers, as nested lists."""
-        return self.constant("rational", data, shape)
-
     # Linear algebra.
 
-    def contract(self, subscripts: str, *args: int) -> int:
-        """Einsum of one or two nodes; no letter occurs twice in one operand."""
+    def contract(self, subscripts: str, a: int, b: int) -> int:
+        """Einsum of two nodes; a letter is summed over if both have it, or if its size is 1."""
         sides, result = subscripts.split("->")
         sizes: dict[str, int] = {}
-        for letters, arg in zip(sides.split(","), args, strict=True):
+        left, right = sides.split(",")
+        for letters, arg in ((left, a), (right, b)):
             for letter, size in zip(letters, self.shape(arg), strict=True):
-                if sizes.setdefault(letter, size) != size:
-                    raise ValueError(f"{subscripts} with shapes {[self.shape(a) for a in args]}")
+                alone = letter not in result and not (letter in left and letter in right)
+                if sizes.setdefault(letter, size) != size or (alone and size > 1):
+                    raise ValueError(f"{subscripts} of {self.shape(a)} and {self.shape(b)}")
         shape = tuple(sizes[letter] for letter in result)
-        return self._write("contract", args, shape, subscripts)
+        return self._write("contract", (a, b), shape, subscripts)
+
+    def total(self, a: int, *axes: int) -> int:
+        """The sum over axes (counted from the end, below 0), which stay with size 1."""
+        shape = list(self.shape(a))
+        for axis in axes:
+            shape[axis] = 1
+        return self._write("total", (a,), tuple(shape), axes)
 
     def add(self, a: int, b: int) -> int:
         """The sum, entry by entry."""
@@ -213,13 +265,13 @@ class Graph:
         """The product, entry by entry."""
         return self._write("mul", (a, b), broadcast(self.shape(a), self.shape(b)))
 
-    def scale(self, a: int, number: Fraction | str) -> int:
+    def scale(self, a: int, number: Fraction | Irrational) -> int:
         """Times a rational number or a named irrational one."""
         return self._write("scale", (a,), self.shape(a), number)
 
     def shift(self, a: int, number: Fraction) -> int:
         """Plus a rational number in every entry."""
-        return self.add(a, self.rational([number], (1,)))
+        return self.add(a, self.constant("rational", number, (1,)))
 
     def sum(self, terms: Sequence[int]) -> int:
         """The sum of nodes, at least one."""
@@ -270,18 +322,17 @@ class Graph:
 
     # What is recorded.
 
-    def argument(self, a: int, seen: tuple[int, ...] | None = None) -> None:
+    def argument(self, a: int, seen: Seen | None = None) -> None:
         """Note that entries of a node are arguments of exponentials, in row-major order."""
         self.arguments.append(Argument(a, seen))
 
     @contextmanager
     def region(self, name: str, inputs: Sequence[int], **params: Any) -> Iterator[Region]:
-        """A region: the nodes written inside; its output is the last one unless it is set."""
+        """A region: the nodes written inside; whoever writes them sets its output."""
         region = Region(name, len(self.nodes), tuple(inputs), params)
         yield region
-        if region.output < 0:
-            region.output = len(self.nodes) - 1
-        self.regions.append(region)
+        if region.first < len(self.nodes):
+            self.regions.append(region)
 
 
 def broadcast(a: Shape, b: Shape) -> Shape:
