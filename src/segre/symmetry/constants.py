@@ -133,7 +133,7 @@ class Forms:
     value: Callable[[Weights], Array] | None = None  # (count,)
     needed: tuple[Tensor, ...] = ()  # on which they depend
     spanned: bool = False  # of floats, any orthonormal basis of a space
-    document: Any = None  # how certificates name them
+    document: Any = None  # what certificates say of them
 
 
 def ones(width: int) -> Forms:
@@ -155,8 +155,8 @@ def outside(site: Norm) -> Forms:
         return np.asarray(F.sum(read, axis=-2)[0])
 
     biased = site.bias is not None
-    given, named = value if biased else None, {"outside": f"{site.part}/{site.name}"}
-    return Forms(lambda w: inverse_gain(w, site).T, given, tensors_of(site), document=named)
+    given = value if biased else None
+    return Forms(lambda w: inverse_gain(w, site).T, given, tensors_of(site), document=site)
 
 
 @dataclass(frozen=True)

@@ -1,27 +1,63 @@
-"""How does a certificate list what is free? Each piece as entries of docs/certificate.md.
+"""How does a certificate list what is free? As entries of docs/certificate.md.
 
-Tensors are named "part/name", and axes are counted from the end.
+Tensors are named "part/name", and axes are counted from the end. Of what is added to tensors, only
+the tensors are listed, and along which axes it is a multiple of a fixed vector.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import singledispatch
+from itertools import groupby
 from typing import Any
 
+from segre.architectures import Architecture
+from segre.polynomial.spec import Polynomial
+from segre.polynomial.stages import weight_name
+from segre.spec import Network
 from segre.symmetry.basis import Basis, Scale
 from segre.symmetry.constants import Constants, Entries, Several, Slack
 from segre.symmetry.piece import Piece
 from segre.symmetry.space import Bias, Port, Tensor, rotary_planes
 from segre.symmetry.special import CarriedMean, CommonForm, TiedMean, UnseenShift, ValueKernel
+from segre.symmetry.stack_document import Entry, basis, port, scale, sources, stack_entries
+from segre.symmetry.transformers import transformer_pieces
+from segre.symmetry.wiring import Norm
 from segre.transformer.spec import Transformer
 
-Entry = dict[str, Any]
+_EVERY: dict[str, list[str]] = {"-2": [], "-1": []}  # one number for all entries
 
 
-def entries(spec: Transformer, piece: Piece) -> list[Entry]:
-    """The entries of a piece; one that is not made of spaces is named by its kind."""
-    return list(_of(piece.build, spec, piece))
+@singledispatch
+def entries(spec: Architecture) -> Iterator[Entry]:
+    """All that is free in an architecture."""
+    raise TypeError(f"symmetries of a {type(spec).__name__} are not listed")
+
+
+entries.register(Network, stack_entries)
+
+
+@entries.register
+def transformer_entries(spec: Transformer) -> Iterator[Entry]:
+    """The entries of all pieces; a piece that is not made of spaces is named by its kind."""
+    for piece in transformer_pieces(spec):
+        yield from _of(piece.build, spec, piece)
+
+
+@entries.register
+def polynomial_entries(spec: Polynomial) -> Iterator[Entry]:
+    """The basis of what is between two layers, its scales, and constants."""
+    for i in range(1, spec.depth):
+        own = [f"{i}/{weight_name(spec.layers[i - 1])}", *([f"{i}/b"] if spec.bias else [])]
+        reader = f"{i + 1}/{weight_name(spec.layers[i])}"
+        if spec.convolutional:
+            yield scale(own, [reader], degree=spec.degree)
+        else:
+            group, width = "gl" if spec.degree == 1 else "torus", spec.layers[i - 1].units
+            read = port(reader, -1, reads=True, degree=spec.degree)
+            yield basis(group, width, (), [*(port(one) for one in own), read])
+        if spec.degree == 1 and spec.bias:
+            yield sources({"tensor": f"{i}/b"}, {"tensor": f"{i + 1}/b"})
 
 
 @singledispatch
@@ -37,113 +73,98 @@ def _several(free: Several, spec: Transformer, piece: Piece) -> Iterator[Entry]:
 
 @_of.register
 def _basis(free: Basis, spec: Transformer, _piece: Piece) -> Iterator[Entry]:
-    planes = rotary_planes(spec, free.turning)
-    yield {
-        "free": "basis",
-        "group": free.group,
-        "width": free.width,
-        "copies": list(free.copies),
-        "start": free.start,
-        **({"planes": [list(plane) for plane in planes]} if planes else {}),
-        "ports": [_port(port) for port in free.ports if port.degree],
-    }
+    ports = [_port(one) for one in free.ports if one.degree]
+    planes = [list(plane) for plane in rotary_planes(spec, free.turning)]
+    found = basis(free.group, free.width, free.copies, ports, free.start)
+    yield {**found, "planes": planes} if planes else found
 
 
 @_of.register
 def _scale(free: Scale, _spec: Transformer, _piece: Piece) -> Iterator[Entry]:
-    every = [(tensor, False) for tensor in free.up] + [(tensor, True) for tensor in free.down]
-    ports = [{"tensor": _named(tensor), "reads": reads} for tensor, reads in every]
-    yield {"free": "basis", "group": "scale", "copies": list(free.copies), "ports": ports}
+    yield scale(map(_named, free.up), map(_named, free.down), free.copies)
 
 
 @_of.register
 def _constants(free: Constants, _spec: Transformer, _piece: Piece) -> Iterator[Entry]:
-    yield {
-        "free": "constants",
-        "width": free.width,
-        "copies": list(free.copies),
-        "start": free.start,
-        "sources": [_source(one) for one in free.sources],
-        "readers": [_reader(one) for one in free.readers],
-        "takers": [_source(one) for one in free.takers],
-    }
+    kept = [one.bias for one in free.readers if one.bias is not None]
+    yield sources(*map(_source, dict.fromkeys((*free.sources, *kept, *free.takers))))
 
 
 @_of.register
-def _slack(free: Slack, _spec: Transformer, _piece: Piece) -> Iterator[Entry]:
-    port = free.port
-    bias = port.bias if free.forms.value is not None else None
-    yield {
-        "free": "slack",
-        "tensor": _named(port.tensor),
-        "axis": port.axis,
-        "forms": free.forms.document,
-        **({"gain": _named(port.gain)} if port.gain is not None else {}),
-        **({"bias": _source(bias)} if bias is not None else {}),
-    }
+def _slack(free: Slack, _spec: Transformer, piece: Piece) -> Iterator[Entry]:
+    own, tensor, forms = free.port, _named(free.port.tensor), free.forms.document
+    if forms == "unreached":
+        yield {"free": "special", "name": "unreached", "tensor": tensor}
+        return
+    if isinstance(forms, dict):
+        for _, run in groupby(enumerate(forms["unused"]), lambda pair: pair[1] - pair[0]):
+            columns = [column for _, column in run]
+            yield sources({"tensor": tensor, "columns": [columns[0], columns[-1] + 1]})
+        return
+    if isinstance(forms, Norm):
+        bias = own.bias if free.forms.value is not None else None
+        kept = [] if bias is None else [_source(bias)]
+        yield sources({"tensor": tensor, "along": {"-1": _gain(forms)}}, *kept)
+        return
+    assert forms == "ones", piece.kind
+    gain = [] if own.gain is None else [_named(own.gain)]
+    yield sources({"tensor": tensor, "along": {str(own.axis): gain}})
 
 
 @_of.register
 def _entries(free: Entries, _spec: Transformer, _piece: Piece) -> Iterator[Entry]:
-    yield {"free": "entries", "tensor": _named(free.tensor)}
+    yield sources({"tensor": _named(free.tensor)})
 
 
 @_of.register
-def _carried_mean(free: CarriedMean, _spec: Transformer, piece: Piece) -> Iterator[Entry]:
-    moved = {"source": _named(free.source), "last": _named(free.last), "often": list(free.often)}
-    yield {"free": "special", "name": piece.kind, **moved}
+def _carried_mean(free: CarriedMean, _spec: Transformer, _piece: Piece) -> Iterator[Entry]:
+    tensors = (free.source, free.last)
+    yield sources(*({"tensor": _named(tensor), "along": _EVERY} for tensor in tensors))
 
 
 @_of.register
-def _tied_mean(free: TiedMean, _spec: Transformer, piece: Piece) -> Iterator[Entry]:
-    yield {"free": "special", "name": piece.kind, "table": _named(free.table)}
+def _tied_mean(free: TiedMean, _spec: Transformer, _piece: Piece) -> Iterator[Entry]:
+    yield sources({"tensor": _named(free.table), "along": _EVERY})
 
 
 @_of.register
 def _unseen_shift(free: UnseenShift, _spec: Transformer, _piece: Piece) -> Iterator[Entry]:
-    norm = f"{free.site.part}/{free.site.name}"
-    yield {"free": "special", "name": "unseen-shift", "table": _named(free.table), "norm": norm}
+    along = {"-2": _gain(free.site), "-1": []}
+    tables = [{"tensor": _named(one), "along": along} for one in (("embed", "tokens"), free.table)]
+    bias = [] if free.site.bias is None else [{"tensor": "head/b_U", "along": _EVERY}]
+    yield sources(*tables, *bias)
 
 
 @_of.register
-def _common_form(free: CommonForm, spec: Transformer, piece: Piece) -> Iterator[Entry]:
-    (shear,) = _of(free.shear, spec, piece)
+def _common_form(free: CommonForm, _spec: Transformer, _piece: Piece) -> Iterator[Entry]:
+    ports = [_port(one) for one in free.shear.ports]
+    biases = [one.bias for one in free.shear.ports if one.reads and one.bias is not None]
+    own = [] if free.source is None else [{"tensor": _named(free.source)}]
     named = {"name": "common-form", "norm": f"{free.site.part}/{free.site.name}"}
-    source = {} if free.source is None else {"source": _named(free.source)}
-    biases = [_reader(port) for port in free.shear.ports if port.reads and port.bias is not None]
-    yield {"free": "special", **named, **source, "ports": shear["ports"], "readers": biases}
+    yield {"free": "special", **named, "ports": ports, "sources": [*own, *map(_source, biases)]}
 
 
 @_of.register
 def _value_kernel(free: ValueKernel, _spec: Transformer, _piece: Piece) -> Iterator[Entry]:
-    source = _source(free.source)
-    own = {"source": source, "centred": free.centred}
-    yield {"free": "special", "name": "value-kernel", "part": free.part, **own}
+    yield sources(_source(free.source))
 
 
 def _named(tensor: Tensor) -> str:
     return "/".join(tensor)
 
 
-def _port(port: Port) -> Entry:
-    return {
-        "tensor": _named(port.tensor),
-        "axis": port.axis,
-        "reads": port.reads,
-        **({"gain": _named(port.gain)} if port.gain is not None else {}),
-        **({"under": True} if port.under else {}),
-        **({"degree": port.degree} if port.degree != 1 else {}),
-    }
+def _gain(site: Norm) -> list[str]:
+    return [f"{site.part}/{site.gain}"] if site.gain else []
 
 
-def _reader(port: Port) -> Entry:
-    assert port.bias is not None
-    return {"tensor": _named(port.tensor), "axis": port.axis, "bias": _source(port.bias)}
+def _port(own: Port) -> Entry:
+    found = port(_named(own.tensor), own.axis, reads=own.reads, degree=own.degree)
+    gain = {} if own.gain is None else {"gain": _named(own.gain)}
+    return {**found, **gain, **({"under": True} if own.under else {})}
 
 
 def _source(bias: Bias) -> Entry:
-    return {
-        "tensor": _named(bias.tensor),
-        **({"norm": f"{bias.site.part}/{bias.site.name}"} if bias.site is not None else {}),
-        **({"columns": list(bias.columns)} if bias.columns is not None else {}),
-    }
+    """A constant in all columns; after a LayerNorm, what reads its bias alone."""
+    along = {"-1": [] if bias.site is None else _gain(bias.site)}
+    columns = {} if bias.columns is None else {"columns": list(bias.columns)}
+    return {"tensor": _named(bias.tensor), "along": along, **columns}
