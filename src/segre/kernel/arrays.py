@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segre.kernel.graph import Choice, Constant, Irrational, Node, Place, Seen, Shape
+from segre.kernel.meter import Rates
 
 Array = NDArray[Any]
 Salts = NDArray[np.uint64]  # by element of the batch and token
@@ -27,6 +28,8 @@ class Numbers(ABC):
     """Arithmetic on arrays; functions get the salts of their stage."""
 
     dtype: type
+    rates: Rates
+    bytes: int  # of an entry
 
     @abstractmethod
     def add(self, a: Array, b: Array) -> Array:
@@ -235,6 +238,10 @@ class Evaluation:
     def phi(self, node: Node, a: Array) -> Array:
         """The normal distribution function."""
         return self.numbers.phi(a, self.salts(node))
+
+    def density(self, node: Node, a: Array) -> Array:
+        """The derivative of phi at a node."""
+        return self.numbers.density(a, self.salts(node))
 
     def step(self, node: Node, a: Array) -> Array:
         """1 or 0."""

@@ -14,11 +14,12 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from flint import arb, arb_mat, fmpq
+from flint import arb, arb_mat, ctx, fmpq
 
 from segre.kernel.arrays import Array, Numbers, Salts
 from segre.kernel.constants import amplitude, angle
 from segre.kernel.graph import Choice, Graph, Irrational, Node, Place, Rate, Shape
+from segre.kernel.meter import balls
 from segre.kernel.residues import INPUTS, WEIGHTS, Stream, cut
 from segre.transformer.spec import Transformer
 
@@ -33,6 +34,9 @@ class Balls(Numbers):
     """Real numbers, each known to lie in a ball; the precision is that of flint's context."""
 
     dtype = object
+
+    def __init__(self) -> None:
+        self.rates, self.bytes = balls(ctx.prec), 100 + ctx.prec // 4
 
     def add(self, a: Array, b: Array) -> Array:
         """The sum."""

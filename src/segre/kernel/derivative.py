@@ -6,11 +6,10 @@ Written once for residues and balls.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from segre.kernel.arrays import Array, Evaluation, aligned
 from segre.kernel.graph import Graph, Node
@@ -21,13 +20,9 @@ def gradients(
     point: Evaluation,
     values: list[Any],
     rows: Sequence[tuple[int, int]],
-    densities: Mapping[int, Array] | None = None,
 ) -> Array:
-    """Rows (element of the batch, output entry) of the Jacobian, by all weights in their order.
-
-    The derivatives of phi at its nodes are `densities`, if they are known.
-    """
-    return _Backwards(graph, point, values, rows, densities or {}).gradients()
+    """Rows (element of the batch, output entry) of the Jacobian, by all weights in their order."""
+    return _Backwards(graph, point, values, rows).gradients()
 
 
 class _Backwards:
@@ -39,9 +34,7 @@ class _Backwards:
         point: Evaluation,
         values: list[Any],
         rows: Sequence[tuple[int, int]],
-        densities: Mapping[int, Array],
     ) -> None:
-        self.densities = densities
         self.graph, self.point, self.numbers, self.values = graph, point, point.numbers, values
         self.elements = np.array([n for n, _ in rows])
         self.entries = np.array([entry for _, entry in rows])
@@ -57,11 +50,6 @@ class _Backwards:
         if value.shape[0] > 1:
             value = value[self.elements[:1] if self.same else self.elements]
         return value
-
-    def salts(self, node: Node) -> NDArray[np.uint64]:
-        """The salts of a node in every row."""
-        salts = self.point.salts(node)
-        return salts if salts.shape[0] == 1 else salts[self.elements]
 
     def gradients(self) -> Array:
         """The adjoints of the weights, side by side."""
@@ -150,12 +138,9 @@ class _Backwards:
     def _exp(self, number: int, node: Node, bar: Array) -> None:
         self._slope(node, bar, self.value(number))
 
-    def _phi(self, number: int, node: Node, bar: Array) -> None:
-        if number in self.densities:
-            slope = self._in_rows(self.densities[number])
-        else:
-            slope = self.numbers.density(self.value(node.args[0]), self.salts(node))
-        self._slope(node, bar, slope)
+    def _phi(self, number: int, node: Node, bar: Array) -> None:  # noqa: ARG002
+        density = self.point.density(node, self.values[node.args[0]])
+        self._slope(node, bar, self._in_rows(density))
 
     def _take(self, number: int, node: Node, bar: Array) -> None:  # noqa: ARG002
         (arg,) = node.args

@@ -212,6 +212,11 @@ class Graph:
                 counts[node.stage] += 1
         return found
 
+    @property
+    def constants(self) -> list[Node]:
+        """The nodes that no weight changes and no input."""
+        return [node for node in self.nodes if node.op == "constant"]
+
     def _write(self, op: str, args: tuple[int, ...], shape: Shape, data: Any = None) -> int:
         self.nodes.append(Node(op, args, shape, self.stage, data))
         return len(self.nodes) - 1

@@ -21,6 +21,7 @@ from segre.kernel.arrays import Array, Numbers, Salts
 from segre.kernel.constants import multiples
 from segre.kernel.document import RejectionError
 from segre.kernel.graph import Choice, Graph, Irrational, Node, Place, Rate, Shape
+from segre.kernel.meter import ARRAYS
 from segre.transformer.spec import Transformer
 
 WEIGHTS, INPUTS, EXPONENTIALS, WITNESS_WEIGHTS, WITNESS_INPUTS = range(5)
@@ -63,6 +64,8 @@ class Residues(Numbers):
     """F_p in whole numbers 0..p-1, p < 2^31, with the functions of one seed."""
 
     dtype = np.int64
+    rates = ARRAYS
+    bytes = 8
 
     def __init__(self, prime: int, seed: int) -> None:
         self.prime, self.seed = prime, seed
