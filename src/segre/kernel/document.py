@@ -228,7 +228,9 @@ def distinct(values: Sequence[Any], where: str) -> None:
 # Reading: bounded in size, depth and time.
 
 
-def read(source: str | Path | Mapping[str, Any]) -> tuple[dict[str, Any], RejectionError | None]:
+def read(
+    source: str | Path | Mapping[str, Any], versions: Collection[int] = (VERSION,)
+) -> tuple[dict[str, Any], RejectionError | None]:
     """The certificate, plain and of known format, and what is wrong with its JSON, if anything.
 
     Faults that leave the file readable (a key twice, NaN, a fraction) are returned, not raised, so
@@ -253,13 +255,11 @@ def read(source: str | Path | Mapping[str, Any]) -> tuple[dict[str, Any], Reject
     if document["format"] != FORMAT:
         raise CertificateError(f"{name}: format {quote(document['format'])}; allowed: {FORMAT!r}")
     version = document.get("version")
-    if type(version) is int and 1 <= version < VERSION:
-        raise CertificateError(
-            f"{name}: version {version} is no longer read; convert it with "
-            "segre certify --convert FILE"
-        )
-    if type(version) is not int or version != VERSION:
-        raise CertificateError(f"{name}: version {quote(version)}; allowed: {VERSION}")
+    if type(version) is not int or version not in versions:
+        older = type(version) is int and 1 <= version < VERSION
+        advice = "; segre certify --convert FILE writes it anew" if older else ""
+        allowed = ", ".join(map(str, versions))
+        raise CertificateError(f"{name}: version {quote(version)}; allowed: {allowed}{advice}")
     return document, RejectionError(faults[0]) if faults else None
 
 

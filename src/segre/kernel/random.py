@@ -24,7 +24,7 @@ from flint import fmpz
 from segre.kernel.arrays import Array, Evaluation
 from segre.kernel.degrees import VARIABLE, Degrees, Size, Sized
 from segre.kernel.derivative import gradients
-from segre.kernel.document import Certificate, RejectionError, keys, whole
+from segre.kernel.document import MANY, Certificate, RejectionError, keys, whole
 from segre.kernel.graph import Graph, Node, evaluate
 from segre.kernel.linear import rank
 from segre.kernel.meter import meter
@@ -89,10 +89,11 @@ def bounds(graph: Graph, lower: int, inputs: int, *, discrete: bool) -> Bounds:
     return Bounds(minor, tuple(differences))
 
 
-def document(graph: Graph, lower: int, rows: list[Any], *, discrete: bool) -> dict[str, Any]:
-    """What a certificate says about the random check."""
-    inputs = len({n for n, _ in rows}) + 1
-    found = bounds(graph, lower, inputs, discrete=discrete)
+def section(certificate: Certificate, graph: Graph) -> dict[str, Any]:
+    """What a certificate says about the random check: how many points, and why they are enough."""
+    rows, spec = certificate.sections["lower"]["rows"], certificate.spec
+    inputs, discrete = len({n for n, _ in rows}) + 1, isinstance(spec, Transformer) and spec.vocab
+    found = bounds(graph, certificate.claim.lower, inputs, discrete=bool(discrete))
     points = found.points()
     return {
         "kind": "random",
@@ -106,17 +107,15 @@ def document(graph: Graph, lower: int, rows: list[Any], *, discrete: bool) -> di
 def check(
     certificate: Certificate, graph: Graph, progress: Callable[[str, int, int], None]
 ) -> tuple[int, str]:
-    """The upper bound, and a sentence; what does not hold is raised."""
-    given, lower = certificate.sections["upper"], certificate.claim.lower
-    rows = [(int(n), int(o)) for n, o in certificate.sections["lower"]["rows"]]
-    spec = certificate.spec
-    discrete = isinstance(spec, Transformer) and spec.vocab > 0
-    expected = document(graph, lower, rows, discrete=discrete)
+    """The upper bound, and a sentence; what does not hold is raised. The minor was checked."""
+    given, lower, spec = certificate.sections["upper"], certificate.claim.lower, certificate.spec
+    rows = [(n, o) for n, o in certificate.sections["lower"]["rows"]]
+    expected = section(certificate, graph)
     keys(given, expected, "upper")
     for key, value in expected.items():
-        if key != "kind" and whole(given[key], f"upper.{key}", 0, 10**40) != value:
+        if key != "kind" and whole(given[key], f"upper.{key}", 0, MANY) != value:
             raise RejectionError(f"upper.{key}: {given[key]}, but it is {value}")
-    blocks = (spec.vocab, spec.types) if isinstance(spec, Transformer) and discrete else ()
+    blocks = (spec.vocab, spec.types) if isinstance(spec, Transformer) and spec.vocab else ()
     for attempt in range(ATTEMPTS):
         fields = [Drawn(*_drawn(certificate.digest, attempt, i)) for i in range(expected["points"])]
         try:
@@ -180,12 +179,23 @@ class Drawn(Residues):
         return powers
 
 
+class _Point(Evaluation):
+    """One of the points, with the densities that were drawn for it."""
+
+    def __init__(self, field: Drawn, graph: Graph, inputs: Array) -> None:
+        super().__init__(field, field.weights(graph), inputs)
+        self.densities: dict[int, Array] = {}  # by what phi is applied to
+
+    def density(self, node: Node, a: Array) -> Array:  # noqa: ARG002
+        """The derivative of phi at the whole batch."""
+        return self.densities[node.args[0]]
+
+
 class _Lockstep:
     """An interpreter whose values are lists: one for each point."""
 
-    def __init__(self, points: list[Evaluation], fields: list[Drawn]) -> None:
+    def __init__(self, points: list[_Point], fields: list[Drawn]) -> None:
         self.points, self.fields = points, fields
-        self.densities: dict[int, list[Array]] = {}  # by what phi is applied to
         self._count = 0
 
     def __getattr__(self, op: str) -> Callable[..., list[Array]]:
@@ -208,7 +218,8 @@ class _Lockstep:
 
     def phi(self, node: Node, values: list[Array]) -> list[Array]:
         """Fresh residues, and as many for the density."""
-        self.densities[node.args[0]] = self._fresh(values, DENSITIES)
+        for point, own in zip(self.points, self._fresh(values, DENSITIES), strict=True):
+            point.densities[node.args[0]] = own
         return self._fresh(values, EXPONENTIALS)
 
     def _fresh(self, values: list[Array], stream: int) -> list[Array]:
@@ -237,22 +248,16 @@ def _ranks(
     outputs, inputs = prod(graph.shape(graph.output)), len(own) + 1
     every = [(own[n], o) for n, o in rows] + [(len(own), o) for o in range(outputs)]
     _require_room(graph, inputs, len(every), len(fields))
-    points = [
-        Evaluation(field, field.weights(graph), _inputs(field, graph, inputs, blocks))
-        for field in fields
-    ]
-    together = _Lockstep(points, fields)
-    values = evaluate(graph, together)
-    normal = [(number, node.args[0]) for number, node in enumerate(graph.nodes) if node.op == "phi"]
+    points = [_Point(field, graph, _inputs(field, graph, inputs, blocks)) for field in fields]
+    values = evaluate(graph, _Lockstep(points, fields))
     ranks = []
     for i, (point, field) in enumerate(zip(points, fields, strict=True)):
         J = np.zeros((len(every), graph.parameters), np.int64)
         mine = [value[i] for value in values]
-        densities = {number: together.densities[arg][i] for number, arg in normal}
         for n in range(inputs):
             chosen = [k for k, (number, _) in enumerate(every) if number == n]
             own_rows = [every[k] for k in chosen]
-            J[chosen] = gradients(graph, point, mine, own_rows, densities)
+            J[chosen] = gradients(graph, point, mine, own_rows)
         ranks.append(rank(J, field.prime))
         progress("random points", i + 1, len(fields))
     return ranks

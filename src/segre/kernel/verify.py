@@ -141,7 +141,7 @@ def _by_theorem(certificate: Certificate, checks: list[str], _progress: Progress
 
 def _by_computation(certificate: Certificate, checks: list[str], progress: Progress) -> None:
     """The lower bound, and then the upper bound at the same point."""
-    from segre.kernel import counting, lower, random, spaces
+    from segre.kernel import lower, random, spaces
     from segre.kernel.network import graph_of
 
     claim, graph = certificate.claim, graph_of(certificate.spec)
@@ -151,12 +151,14 @@ def _by_computation(certificate: Certificate, checks: list[str], progress: Progr
         )
     checks.append(f"{certificate.prime} is prime.")
     if claim.upper_by in COUNTED:  # by formulas, before anything takes long
+        from segre.kernel import counting
+
         bound, sentence = counting.check(certificate, graph)
         _require(claim.upper, bound, claim.upper_by)
         checks.append(sentence)
-    rows = lower.check(certificate, graph, checks, progress)
+    point = lower.check(certificate, graph, checks, progress)
     if claim.upper_by in ("spaces", "within"):
-        bound, sentence = spaces.check(certificate, graph, rows, progress)
+        bound, sentence = spaces.check(certificate, graph, point, progress)
         _require(claim.upper, bound, claim.upper_by)
         checks.append(sentence)
     elif claim.upper_by == "random":
