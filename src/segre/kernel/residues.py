@@ -92,6 +92,16 @@ class Residues(Numbers):
         places = np.arange(size, dtype=np.uint64).reshape(shape)
         return self.drawn(stream, first + places + (salts[:, None, :] << _INPUT_SALT))
 
+    def soft(self, inputs: Array, *blocks: int) -> Array:
+        """Inputs whose rows are cut into blocks; in a column, every block sums to 1."""
+        result, first = inputs.copy(), 0
+        for size in blocks:
+            last = first + size - 1
+            if size:
+                result[:, last] = (1 - result[:, first:last].sum(1)) % self.prime
+            first += size
+        return result
+
     # Arithmetic.
 
     def reduce(self, a: Array) -> Array:
