@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from segre.inspect.diagnose import diagnose
     from segre.inspect.trace import trace
     from segre.models import architecture
-    from segre.referee import Verdict, verify
+    from segre.kernel import Verdict, verify
     from segre.report.progress import progress_bar
     from segre.sequence.attend import attend
     from segre.sequence.cost import cost
@@ -54,7 +54,7 @@ _HOMES = {
     "Network": "segre.spec",
     "SegreError": "segre.errors",
     "Transformer": "segre.transformer.spec",
-    "Verdict": "segre.referee",
+    "Verdict": "segre.kernel",
     "Weights": "segre.weights",
     "analyze": "segre.analysis.run",
     "architecture": "segre.models",
@@ -80,7 +80,7 @@ _HOMES = {
     "sample": "segre.geometry.fiber",
     "samples": "segre.geometry.samples",
     "trace": "segre.inspect.trace",
-    "verify": "segre.referee",
+    "verify": "segre.kernel",
     "write_certificate": "segre.certificate",
 }
 _NAMESPACES = ("checkpoints", "collapse", "sweeps")

@@ -151,6 +151,13 @@ def certify(
             autocompletion=completion.one_of(lambda: ("auto", "exact", "theorem")),
         ),
     ] = "auto",
+    convert: Annotated[
+        bool,
+        typer.Option(
+            "--convert",
+            help="SPEC is a certificate of an earlier version: write it in the version of today.",
+        ),
+    ] = False,
     defaults: Defaults = False,
     seed: Seed = 0,
     memory: Memory = "8G",
@@ -159,19 +166,23 @@ def certify(
     """Write a proof of the dimension that anyone can check."""
     from segre.certificate import certify as make_certificate
     from segre.certificate import write_certificate
+    from segre.conversion import convert as converted
     from segre.report.proofs import claim_in_words
 
     extension(output, (".json",))
     with out.progress() as progress:
-        document = make_certificate(
-            meant(spec, defaults),
-            seed=seed,
-            method=cast("By", method),
-            memory=memory_bytes(memory),
-            progress=progress,
-        )
+        if convert:
+            document = converted(spec, progress)
+        else:
+            document = make_certificate(
+                meant(spec, defaults),
+                seed=seed,
+                method=cast("By", method),
+                memory=memory_bytes(memory),
+                progress=progress,
+            )
     write_certificate(document, output)
-    claim, theorem = document["claim"], document.get("theorem", {}).get("name")
+    claim, theorem = document["claim"], document["lower"].get("name")
     by = {"kind": "computation" if theorem is None else "theorem", "theorem": theorem}
     out.emit(
         data={"file": shown(output), "digest": document["digest"], **claim, **by},
@@ -195,7 +206,7 @@ def verify(
     out: Out = Out(),
 ) -> None:
     """Check a proof with code that shares no arithmetic with the prover."""
-    from segre.referee import verify as check
+    from segre.kernel import verify as check
 
     with out.progress() as progress:
         verdict = check(file, progress=progress, seconds=seconds)
@@ -228,7 +239,8 @@ COMMANDS = (
         """Examples:
     segre certify softmax/d=10,10,10/a=2,2/t=3 -o cert.json
     segre certify poly/3-5-2/degree=3 -o poly.json
-    segre certify llama-3-8b -o llama.json""",
+    segre certify llama-3-8b -o llama.json
+    segre certify --convert old.json -o cert.json""",
     ),
     (
         verify,

@@ -111,6 +111,14 @@ def examine(document: Mapping[str, Any]) -> Certificate:
 
 def read_spec(value: Any) -> Spec:
     """The architecture, which must be written in its canonical form."""
+    spec = parsed_spec(value)
+    if canonical(value) != canonical(spec.document()):
+        raise RejectionError("spec: not in canonical form (defaults left out)")
+    return spec
+
+
+def parsed_spec(value: Any) -> Spec:
+    """The architecture that is described, in any form."""
     if not isinstance(value, dict):
         raise RejectionError(f"spec: {quote(value)} is not an object")
     for key in _FRACTIONS:
@@ -125,12 +133,9 @@ def read_spec(value: Any) -> Spec:
     kind = value.get("kind")
     reader = kinds.get(kind, Network) if isinstance(kind, str) else Network
     try:
-        spec = reader.from_mapping(value)
+        return reader.from_mapping(value)
     except SpecError as error:
         raise RejectionError(" ".join(str(error).split())[:300]) from None
-    if canonical(value) != canonical(spec.document()):
-        raise RejectionError("spec: not in canonical form (defaults left out)")
-    return spec
 
 
 def _claim(value: Any) -> Claim:

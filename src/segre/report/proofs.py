@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from segre.finding import proved
-from segre.referee.verdict import Verdict
+from segre.finding import BITS, proved
+from segre.kernel.verify import Verdict
 from segre.report.blocks import Block, Facts, Items, Say, Tile, Title, elsewhere, terminal
 from segre.report.views import view
 
@@ -32,8 +32,9 @@ def _checked(verdict: Verdict) -> str:
 
 def claim_in_words(claim: Mapping[str, Any], theorem: str | None) -> str:
     """What a certificate claims, and what proves it."""
-    if claim["status"] == "proved":
-        known = proved(theorem)
+    if claim["status"] != "bounds":
+        certain = f"certain (error < 2^-{BITS}, by random points)"
+        known = certain if claim["status"] == "certain" else proved(theorem)
         return f"dimension {claim['upper']:,} of {claim['parameters']:,} parameters, {known}"
     return (
         f"{claim['lower']:,} <= dimension <= {claim['upper']:,} of {claim['parameters']:,} "
