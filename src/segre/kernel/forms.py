@@ -48,6 +48,7 @@ class Facts:
         self.number = field.number
         self.regions = {region.output: region for region in graph.regions}
         self.forms: list[Forms] = []
+        self.spans: dict[str, Any] = {}  # see spans.py
         self.simplices = {tuple(places) for places in simplices}
         inside = {i for region in graph.regions for i in range(region.first, region.output)}
         for i, node in enumerate(graph.nodes):
@@ -110,8 +111,11 @@ class Facts:
         axis, places = node.data
         if self.graph.nodes[arg].op == "input" and axis == -2 and places in self.simplices:
             return {-2: ONE}
-        forms = self.forms[arg].items()
-        return {k: form for k, form in forms if k != axis and form.value is None}
+        return {
+            k: form
+            for k, form in self.forms[arg].items()
+            if k != axis and (form.value is None or form.value.shape[axis] == 1)
+        }
 
     def _scale(self, node: Node) -> Forms:
         number, result = self.number(node.data), {}

@@ -19,7 +19,8 @@ import numpy as np
 
 from segre.kernel.document import RejectionError
 from segre.kernel.forms import Facts, size_along
-from segre.kernel.graph import Node, Place, Region, Seen
+from segre.kernel.graph import Node, Place, Region
+from segre.kernel.spans import images, one_key
 from segre.kernel.variation import (
     NONE,
     ONES,
@@ -73,14 +74,22 @@ class Group:
 
 
 class Pass:
-    """The variations of all nodes along one entry; `moved` has those of the weights."""
+    """The variations of all nodes along one entry; `moved` has those of the weights.
+
+    Where a tensor of `vanish` is added, the entry itself asks that no shift is left.
+    """
 
     def __init__(
-        self, facts: Facts, group: Group, parameters: int, moved: Mapping[Place, Variation]
+        self,
+        facts: Facts,
+        group: Group,
+        parameters: int,
+        moved: Mapping[Place, Variation],
+        vanish: Collection[Place] = (),
     ) -> None:
         self.facts, self.graph, self.prime = facts, facts.graph, facts.prime
         self.group, self.skew, self.parameters = group, group.skew, parameters
-        self.moved = moved
+        self.moved, self.vanish = moved, vanish
         self.conditions: dict[Any, Shift] = {}
         self.values: list[Variation] = []
         self.at = 0
@@ -214,6 +223,13 @@ class Pass:
         arg, other = node.args[side], node.args[1 - side]
         along = {own[axis]: d for axis, d in shift.along.items()}
         numbers = self.facts.numbers(other)
+        if shift.lemma == ("unread", self.at):
+            return []
+        if shift.lemma == ("unreached", other):
+            value = images(self.facts).spans[other].shift
+            if value is None:
+                return []
+            return [self._exact(shift, own, value[..., :1], letters, out, shift.lemma)]
         for axis, form in self.facts.forms[other].items():
             letter = letters[axis]
             if letter in out or along.get(letter) != form.direction:
@@ -253,7 +269,8 @@ class Pass:
         along = {i - 1 - len(out): directions.get(out[i - 1], ONES) for i in missing}
         array, mask = np.expand_dims(array, missing), np.expand_dims(mask, missing)
         key = "product", shift.key, own, letters, out, name
-        return Shift(array, mask, along, exact=True, key=key, parent=shift)
+        same = shift.whole and name == ("form", ())  # that is, times one
+        return Shift(array, mask, along, True, key, parent=shift, whole=same)
 
     # Skips join spaces; biases follow, or take constants back.
 
@@ -265,7 +282,11 @@ class Pass:
             for shift in value.shifts
         ]
         if left.moves == right.moves:
-            return Variation(left.moves, self._merged(shifts, node.shape))
+            value = Variation(left.moves, self._merged(shifts, node.shape))
+            if not {self.facts.place(arg) for arg in node.args}.isdisjoint(self.vanish):
+                self._no_shifts(value)
+                return replace(value, shifts=())
+            return value
         if not self.group.writes_ones:
             raise self._refused("two summands change differently")
         shifts += self._as_ones(left) + self._as_ones(right)
@@ -316,7 +337,8 @@ class Pass:
         parent = next((shift for shift in ancestors(a) if shift.key in known), None)
         array, key = (a.array + b.array) % self.prime, ("sum", a.key, b.key)
         whole = a.whole and b.whole
-        return Shift(array, a.mask | b.mask, a.along, True, key, parent, whole)
+        mask = array != 0 if whole else a.mask | b.mask
+        return Shift(array, mask, a.along, True, key, parent, whole)
 
     # Gains and other factors.
 
@@ -500,7 +522,7 @@ class Pass:
         """A softmax does not see what is the same for all keys; of one key it is constant."""
         params, value = region.params, self._of(region.inputs[0])
         sinks = region.inputs[1:]
-        if not sinks and _one_key(params["seen"], self.graph.shape(region.inputs[0])):
+        if one_key(region, self.graph):
             return NONE
         if not sinks and not params["cap"]:
             seen = [shift for shift in value.shifts if shift.along.get(-2) != ONES]
@@ -514,7 +536,7 @@ class Pass:
         normalise = "none" if one is None else one.normalise
         weigh = "identity" if one is None else one.weigh
         divided = -1 if normalise == "both" else -2  # rows first, or columns
-        if normalise != "none" and _one_key(params["seen"], self.graph.shape(region.inputs[0])):
+        if one_key(region, self.graph):
             return NONE
         self._still(*decay)
         if weigh == "exp" and normalise != "none":
@@ -576,10 +598,3 @@ class Pass:
             kept = [shift for shift in value.shifts if shift.along.get(-3) != ONES]
             value = replace(value, shifts=tuple(kept))
         return self._still(value)
-
-
-def _one_key(seen: Seen | None, shape: tuple[int, ...]) -> bool:
-    """Whether every query sees a single key."""
-    if seen is None:
-        return shape[-2] == 1
-    return bool((seen.table().sum(0) <= 1).all())

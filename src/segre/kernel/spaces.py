@@ -35,6 +35,7 @@ from segre.kernel.linear import annihilator, rank
 from segre.kernel.meter import meter
 from segre.kernel.point import Batch, Point, Progress
 from segre.kernel.residues import FreeRoots, Residues
+from segre.kernel.spans import images, readings
 from segre.kernel.variation import ONES, Charge, Direction, Shift, Turn, Variation, ancestors, times
 
 GROUPS = ("gl", "o", "o1", "torus", "planes", "plane-scales", "turns", "shear", "scale")
@@ -122,7 +123,9 @@ def generators(facts: Facts, entry: Any, where: str) -> Matrix:
     count = next(iter(tangents.values())).shape[0] if tangents else 0
     if not count:
         return np.zeros((0, facts.graph.parameters), np.int64)
-    run = Pass(facts, group, count, moved)
+    given = items(entry.get("vanish", []), f"{where}.vanish")
+    vanish = [reader.place(name, f"{where}.vanish") for name in given]
+    run = Pass(facts, group, count, moved, vanish)
     try:
         run.run()
     except RejectionError as reason:
@@ -342,12 +345,16 @@ def _matrices(name: str, width: int, start: int, planes: list[Any]) -> Iterator[
         yield from (np.outer(u, v) - np.outer(v, u) for u, v in pairs)
 
 
+# A tensor, its directions, an array for every parameter, and a lemma (see Shift).
+Source = tuple[Place, dict[int, Direction], Matrix, tuple[str, int] | None]
+
+
 class _Constants(_Reader):
     """Arrays that are added to tensors: free, or multiples of directions along some axes."""
 
     def read(self) -> Read:
         """No group, and for every tensor its tangents and shift."""
-        keys(self.entry, ("free", "sources"), self.where)
+        keys(self.entry, ("free", "sources"), self.where, ("vanish",))
         where = f"{self.where}.sources"
         given = items(self.entry["sources"], where)
         sources = [self._source(source, f"{where}[{i}]") for i, source in enumerate(given)]
@@ -358,13 +365,14 @@ class _Constants(_Reader):
             count = max(count, starts[-1] + len(sources[i][2]))
         tangents: dict[Place, Matrix] = {}
         moved: dict[Place, Variation] = {}
-        for i, (place, along, patterns) in enumerate(sources):
+        for i, (place, along, patterns, lemma) in enumerate(sources):
             shape, first, sign = self.shape(place), starts[i], given[i].get("times", 1)
             meter().require_bytes(32 * count * prod(shape))
             array = np.zeros((count, *patterns.shape[1:]), np.int64)
             array[first : first + len(patterns)] = patterns * sign % self.facts.prime
-            key = "source", shape, tuple(along), first, sign, str(given[i].get("columns"))
-            shift, tangent = Shift(array, array > 0, along, exact=True, key=key, whole=True), array
+            key = "source", shape, tuple(along), first, sign, str(given[i].get("columns")), lemma
+            shift = Shift(array, array > 0, along, True, key, whole=lemma is None, lemma=lemma)
+            tangent = array
             for axis, direction in along.items():
                 line = self.facts.vector(direction, shape[axis]).reshape(-1, *(1,) * (-axis - 1))
                 tangent = tangent * line % self.facts.prime
@@ -386,11 +394,14 @@ class _Constants(_Reader):
             raise RejectionError(f"{where}.as: a source with other parameters")
         return True
 
-    def _source(self, source: Any, where: str) -> tuple[Place, dict[int, Direction], Matrix]:
+    def _source(self, source: Any, where: str) -> Source:
         """A tensor, the directions, and an array of zeros and ones for every parameter."""
-        keys(source, ("tensor",), where, ("along", "columns", "as", "times"))
+        keys(source, ("tensor",), where, ("along", "columns", "as", "times", "where"))
         place = self.place(source["tensor"], f"{where}.tensor")
         shape, along = self.shape(place), source.get("along", {})
+        if "where" in source:
+            name = text(source["where"], f"{where}.where", ("unreached", "unread"))
+            return self._unseen(place, name, where)
         if not isinstance(along, dict):
             raise RejectionError(f"{where}.along: {quote(along)} is not an object")
         directions = {}
@@ -411,7 +422,37 @@ class _Constants(_Reader):
             patterns = np.repeat(patterns, shape[-1] // patterns.shape[-1], -1)
             patterns[..., :a] = patterns[..., b:] = 0
             patterns = patterns[patterns.reshape(size, -1).any(1)]
-        return place, directions, patterns
+        return place, directions, patterns, None
+
+    def _unseen(self, place: Place, name: str, where: str) -> Source:
+        """Rows that are zero, or constant, on what they read; or columns that nobody reads."""
+        facts, graph, lead = self.facts, self.facts.graph, self.shape(place)[:-2]
+        uses = [
+            (i, node)
+            for i, node in enumerate(graph.nodes)
+            if node.op == "contract" and facts.place(node.args[0]) == place
+        ]
+        if len(uses) != 1 or not (mapped := images(facts).map_of(uses[0][1])):
+            raise RejectionError(f"{where}: not a linear map that is used once")
+        number, x = uses[0][0], mapped[1]
+        if name == "unreached":
+            found, value = images(facts).forms(x), ("unreached", x)
+        else:
+            found, value = readings(facts).vectors(number), ("unread", number)
+        found = found if len(found) == prod(lead) else found * prod(lead)
+        rows, columns = self.shape(place)[-2:]
+        others = rows if name == "unreached" else columns
+        size = sum(len(one) for one in found) * others
+        meter().require_bytes(16 * size * prod(self.shape(place)))
+        patterns = np.zeros((size, prod(lead), rows, columns), np.int64)
+        first = 0
+        for head, some in enumerate(found):
+            for vector in some:
+                for other in range(others):
+                    at = (other, slice(None)) if name == "unreached" else (slice(None), other)
+                    patterns[(first, head, *at)] = vector
+                    first += 1
+        return place, {}, patterns.reshape(size, *self.shape(place)), value
 
     def _inverse(self, gains: Any, size: int, where: str) -> Direction:
         """1 over a product of gains."""

@@ -75,6 +75,7 @@ class Shift:
     key: Any
     parent: Shift | None = None
     whole: bool = False
+    lemma: tuple[str, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
