@@ -4,7 +4,7 @@
 >>> graph = Graph((4, 3))
 >>> y = graph.exp(graph.contract("vd,dt->vt", graph.weight("1", "W", (2, 4)), graph.input))
 >>> Effort.of(graph)
-Effort(steps=4, entries=38, functions=6, products=24, held=32, weights=8)
+Effort(steps=4, entries=26, functions=18, products=24, held=32, weights=8)
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from math import prod
 from segre.kernel.graph import Graph, Node
 from segre.kernel.meter import Rates
 
+_ANGLE = 8  # functions that cos and sin of an angle cost
 _FUNCTIONS = ("inverse", "root", "exp", "phi", "step", "choose")
 
 
@@ -41,6 +42,10 @@ class Effort:
             elif node.op == "contract":
                 effort.products += _products(graph, node)
                 effort.entries += size + sum(prod(graph.shape(arg)) for arg in node.args)
+            elif node.op == "input":
+                effort.functions += size
+            elif node.op == "constant" and node.data.kind in ("cos", "sin"):
+                effort.functions += _ANGLE * size
             elif node.op != "weight":
                 effort.entries += size
         return effort

@@ -58,7 +58,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from segre.errors import TooLargeError
+from segre.kernel.document import MOST_PARAMETERS
+from segre.kernel.meter import meter
+
 Shape = tuple[int, ...]
+MOST_NODES = 400_000
+_ENTRY_BYTES = 64  # of a value, with all that is made on the way
 Irrational = tuple[Any, ...]  # a name and its numbers, see constants.py
 Place = tuple[str, str]  # part ("embed", "1", "2", ..., "head") and name of a tensor
 
@@ -187,15 +193,11 @@ class Graph:
     arguments: list[Argument] = field(default_factory=list)
     stage: int = 0
     output: int = -1
+    parameters: int = 0  # the number of weights
     _weights: dict[Place, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.input = self._write("input", (), self.input_shape)
-
-    @property
-    def parameters(self) -> int:
-        """The number of weights."""
-        return sum(tensor.size for tensor in self.tensors.values())
 
     @property
     def stages(self) -> int:
@@ -218,6 +220,9 @@ class Graph:
         return [node for node in self.nodes if node.op == "constant"]
 
     def _write(self, op: str, args: tuple[int, ...], shape: Shape, data: Any = None) -> int:
+        if len(self.nodes) == MOST_NODES:
+            raise TooLargeError(f"the network takes more than {MOST_NODES} operations")
+        meter().require_bytes(_ENTRY_BYTES * prod(shape))
         self.nodes.append(Node(op, args, shape, self.stage, data))
         return len(self.nodes) - 1
 
@@ -232,6 +237,12 @@ class Graph:
         place = part, name
         if place not in self._weights:
             tensor = Tensor(part, name, shape, self.parameters)
+            self.parameters += tensor.size
+            if self.parameters > MOST_PARAMETERS:
+                raise TooLargeError(
+                    f"the network has more than {MOST_PARAMETERS} parameters: certificates are "
+                    "checked up to that"
+                )
             self.tensors[place] = tensor
             self._weights[place] = self._write("weight", (), shape, tensor)
         return self._weights[place]

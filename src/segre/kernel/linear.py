@@ -12,15 +12,17 @@ import numpy as np
 from flint import nmod_mat
 from numpy.typing import NDArray
 
-from segre.kernel.meter import RESIDUES, charge
+from segre.kernel.meter import RESIDUES, charge, meter
 
 Matrix = NDArray[np.int64]
+_ENTRY_BYTES = 56  # in numpy, as a whole number of Python and in flint
 
 
 def matrix(entries: Matrix, prime: int) -> nmod_mat:
     """The same matrix in flint."""
     rows, columns = entries.shape
     charge(rows * columns * RESIDUES.entry)
+    meter().require_bytes(_ENTRY_BYTES * rows * columns)
     return nmod_mat(rows, columns, entries.ravel().tolist(), prime)
 
 
@@ -33,6 +35,11 @@ def array(entries: nmod_mat) -> Matrix:
 
 def _elimination(rows: int, columns: int) -> float:
     return RESIDUES.matmul(rows, min(rows, columns), columns)
+
+
+def determinant_work(size: int) -> float:
+    """The seconds that a determinant will be charged."""
+    return _elimination(size, size) + size * size * RESIDUES.entry
 
 
 def determinant(entries: Matrix, prime: int) -> int:

@@ -28,8 +28,8 @@ from segre.kernel.document import (
     whole,
 )
 from segre.kernel.graph import Graph
-from segre.kernel.linear import determinant
-from segre.kernel.meter import RESIDUES, Rates, meter
+from segre.kernel.linear import determinant, determinant_work
+from segre.kernel.meter import Rates, meter
 from segre.kernel.point import Batch, Point, Progress
 from segre.kernel.residues import Residues
 from segre.kernel.witness import (
@@ -40,7 +40,6 @@ from segre.kernel.witness import (
     read_independence,
     read_roots,
     read_salts,
-    roots_work,
 )
 from segre.transformer.spec import Transformer
 
@@ -122,9 +121,8 @@ def _modular(
     roots = read_roots([] if sections["roots"] is None else sections["roots"], graph)
     salts = _salts(lower.get("salts"), sorted({n for n, _ in rows}), graph)
     size = claim.lower
-    total = point.work(rows) + roots_work(roots, graph) + RESIDUES.matmul(size, size, size)
-    total += size * size * RESIDUES.entry
-    meter().require(total + (independence_work(independence, graph) if independence else 0))
+    total = point.work(rows) + point.passes(len(roots)) + determinant_work(size)
+    meter().require(total + (independence_work(point, independence) if independence else 0))
     check_roots(point, field, roots, progress)
     if roots:
         checks.append(f"Each of {len(roots)} radicands is no square at some point.")
@@ -141,7 +139,7 @@ def _modular(
         f"not zero mod p: the dimension is at least {size}."
     )
     if independence is not None:
-        check_independence(graph, field, independence, progress)
+        check_independence(point, field, independence, progress)
         checks.append(
             f"The arguments are independent: a determinant of size {len(independence.points)} of "
             "their differences is not zero mod p."
@@ -227,6 +225,7 @@ def prove_regular(entries: Array, rates: Rates) -> None:
     """
     size = len(entries)
     meter().charge(_regular_work(rates, size))
+    meter().require_bytes(4 * size * size * (100 + ctx.prec // 4))
     A = arb_mat(size, size, entries.ravel().tolist())
     if not all(entry.is_finite() for entry in A.entries()):
         raise UncertainError("an entry of the Jacobian is not known at all")

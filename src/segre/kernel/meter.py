@@ -42,7 +42,7 @@ class Rates:
         return self.step + rows * inner * columns * self.product + touched * self.copy
 
 
-ARRAYS = Rates(step=20e-6, entry=20e-9, function=0.5e-6, product=2e-9, copy=4e-9)  # of numpy
+ARRAYS = Rates(step=20e-6, entry=10e-9, function=0.2e-6, product=1e-9, copy=4e-9)  # of numpy
 RESIDUES = Rates(step=5e-6, entry=0.8e-6, function=1.6e-6, product=0.8e-9, copy=12e-9)
 
 
@@ -50,8 +50,8 @@ def balls(bits: int) -> Rates:
     """The rates of real numbers, known to so many bits."""
     return Rates(
         step=6e-6,
-        entry=(0.8 + bits / 1000) * 1e-6,
-        function=(2 + bits / 100 + bits * bits / 120_000) * 1e-6,
+        entry=(0.4 + bits / 2000) * 1e-6,
+        function=(1.5 + bits / 100 + bits * bits / 120_000) * 1e-6,
         product=(20 + bits / 10 + bits * bits / 9000) * 1e-9,
         copy=40e-9,
     )

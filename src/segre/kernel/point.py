@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 
 import numpy as np
@@ -53,8 +54,21 @@ class Point:
     numbers: Numbers
     weights: Mapping[Place, Array]
 
+    @cached_property
+    def effort(self) -> Effort:
+        """What an evaluation takes."""
+        return Effort.of(self.graph)
+
+    def at_once(self) -> int:
+        """How large a batch may be."""
+        each = self.numbers.bytes * (self.effort.held + self.effort.weights)
+        return max(1, _AT_ONCE // each)
+
     def evaluate(self, batch: Batch) -> tuple[Evaluation, list[Array]]:
-        """The values of all nodes."""
+        """The values of all nodes, paid for."""
+        size = len(batch.inputs)
+        meter().charge(self.effort.there(self.numbers.rates, size))
+        meter().require_bytes(self.numbers.bytes * self.effort.held * size)
         evaluation = Evaluation(self.numbers, self.weights, batch.inputs, batch.salts)
         return evaluation, evaluate(self.graph, evaluation)
 
@@ -66,14 +80,14 @@ class Point:
         progress: Progress = silently,
     ) -> Array:
         """Rows (number of the input, output entry), by all weights or those of some columns."""
-        effort, rates = Effort.of(self.graph), self.numbers.rates
+        effort, rates = self.effort, self.numbers.rates
         width = self.graph.parameters if columns is None else len(columns)
         meter().require_bytes(self.numbers.bytes * len(rows) * width)
         result = np.tile(self.numbers.array([0], (1,)), (len(rows), width))
         done = 0
-        for some in _passes(rows, effort, self.numbers):
+        for some in _passes(rows, self.at_once()):
             numbers = sorted({rows[i][0] for i in some})
-            meter().charge(effort.there(rates, len(numbers)) + effort.back(rates, len(some)))
+            meter().charge(effort.back(rates, len(some)))
             meter().require_bytes(self.numbers.bytes * (effort.held + effort.weights) * len(some))
             place = {number: i for i, number in enumerate(numbers)}
             evaluation, values = self.evaluate(inputs(numbers))
@@ -86,21 +100,20 @@ class Point:
 
     def work(self, rows: Sequence[tuple[int, int]]) -> float:
         """The seconds that rows of the Jacobian will be charged."""
-        effort, rates, total = Effort.of(self.graph), self.numbers.rates, 0.0
-        for some in _passes(rows, effort, self.numbers):
+        total, rates = 0.0, self.numbers.rates
+        for some in _passes(rows, self.at_once()):
             inputs = len({rows[i][0] for i in some})
-            total += effort.there(rates, inputs) + effort.back(rates, len(some))
+            total += self.effort.there(rates, inputs) + self.effort.back(rates, len(some))
         return total
 
+    def passes(self, count: int) -> float:
+        """The seconds that so many inputs will be charged."""
+        rounds, rates = 1 + count // self.at_once(), self.numbers.rates
+        return rounds * self.effort.there(rates, 0) + self.effort.there(rates, count)
 
-def at_once(effort: Effort, bytes_: int = 8) -> int:
-    """How large a batch may be, if an entry has so many bytes."""
-    return max(1, _AT_ONCE // (bytes_ * (effort.held + effort.weights)))
 
-
-def _passes(rows: Sequence[tuple[int, int]], effort: Effort, numbers: Numbers) -> list[list[int]]:
+def _passes(rows: Sequence[tuple[int, int]], most: int) -> list[list[int]]:
     """Which rows (by their place) are taken together: not too many, and of few inputs."""
-    most = at_once(effort, numbers.bytes)
     order = sorted(range(len(rows)), key=lambda i: rows[i][0])
     passes: list[list[int]] = []
     loose: list[int] = []

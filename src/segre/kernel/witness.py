@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 
 from segre.kernel.arrays import Array, Salts
 from segre.kernel.document import MANY, WORD, RejectionError, distinct, items, keys, whole
-from segre.kernel.effort import Effort
 from segre.kernel.graph import Graph, Node
-from segre.kernel.linear import determinant
-from segre.kernel.meter import ARRAYS, RESIDUES, meter
-from segre.kernel.point import Batch, Point, Progress, at_once
+from segre.kernel.linear import determinant, determinant_work
+from segre.kernel.meter import ARRAYS, meter
+from segre.kernel.point import Batch, Point, Progress
 from segre.kernel.residues import WITNESS_INPUTS, WITNESS_WEIGHTS, Residues
 
 MOST_SALTS = 1 << 20
@@ -34,12 +33,12 @@ def most_inputs(graph: Graph) -> int:
 
 
 def read_salts(value: Any, where: str, graph: Graph, *, short: bool = False) -> Salts:
-    """Salts by source and token; if short, sources at the end may be left out and are 0."""
+    """Salts by source and token; if short, sources at the end may be left out."""
     sources, tokens = graph.stages + 1, graph.input_shape[1]
     given = items(value, where, None if short else sources)
     if len(given) > sources:
         raise RejectionError(f"{where}: {len(given)} sources, but there are {sources}")
-    salts = np.zeros((sources, tokens), np.uint64)
+    salts = np.zeros((len(given), tokens), np.uint64)
     for s, own in enumerate(given):
         for c, salt in enumerate(items(own, f"{where}[{s}]", tokens)):
             salts[s, c] = whole(salt, f"{where}[{s}][{c}]", 0, MOST_SALTS - 1)
@@ -81,14 +80,17 @@ def read_independence(value: Any, graph: Graph, prime: int) -> Independence | No
         if whole(value[key], f"independence.{key}", 0, MANY) != expected:
             raise RejectionError(f"independence.{key}: {value[key]}, but there are {expected}")
     size = sum(counts.values())
+    meter().require_bytes(8 * size * size)
     last = min(WORD // graph.parameters, most_inputs(graph) // 2) - 1
     points = [
         whole(point, f"independence.points[{i}]", 0, last)
         for i, point in enumerate(items(value["points"], "independence.points", size))
     ]
     distinct(points, "independence.points")
-    salts = np.zeros((size, 2, graph.stages + 1, graph.input_shape[1]), np.uint64)
+    shape = (size, 2, graph.stages + 1, graph.input_shape[1])
+    salts = np.broadcast_to(np.zeros(1, np.uint64), shape)
     if "salts" in value:
+        salts = salts.copy()
         for i, pair in enumerate(items(value["salts"], "independence.salts", size)):
             where = f"independence.salts[{i}]"
             for b, own in enumerate(items(pair, where, 2)):
@@ -97,27 +99,23 @@ def read_independence(value: Any, graph: Graph, prime: int) -> Independence | No
     return Independence(points, salts, claimed)
 
 
-def independence_work(claimed: Independence, graph: Graph) -> float:
+def independence_work(point: Point, claimed: Independence) -> float:
     """The seconds that it will be charged."""
-    size, effort = len(claimed.points), Effort.of(graph)
-    rounds = 2 * (1 + size // at_once(effort))
-    drawn = 2 * size * graph.parameters * ARRAYS.function
-    passes = rounds * effort.there(ARRAYS, 0) + effort.there(ARRAYS, 2 * size)
-    return drawn + passes + RESIDUES.matmul(size, size, size) + size * size * RESIDUES.entry
+    size = len(claimed.points)
+    drawn = 2 * size * point.graph.parameters * ARRAYS.function
+    return drawn + 2 * point.passes(size) + determinant_work(size)
 
 
 def check_independence(
-    graph: Graph, field: Residues, claimed: Independence, progress: Progress
+    drawn: Point, field: Residues, claimed: Independence, progress: Progress
 ) -> None:
     """The determinant of differences of all arguments and inputs is as claimed, and not zero."""
-    size = len(claimed.points)
-    effort = Effort.of(graph)
-    most = at_once(effort)
+    size, graph, most = len(claimed.points), drawn.graph, drawn.at_once()
     table = np.zeros((size, size), np.int64)
     for first in range(0, size, most):
         some = slice(first, first + most)
         numbers = np.array(claimed.points[some], np.uint64)
-        meter().charge(effort.there(ARRAYS, 2 * len(numbers)))
+        meter().charge(2 * len(numbers) * graph.parameters * ARRAYS.function)
         weights = field.weights(graph, WITNESS_WEIGHTS, numbers * np.uint64(graph.parameters))
         point = Point(graph, field, weights)
         rows = []
@@ -213,23 +211,16 @@ class _Watching(Residues):
         return super().inverse(a)
 
 
-def roots_work(roots: Sequence[Root], graph: Graph) -> float:
-    """The seconds that they will be charged."""
-    effort = Effort.of(graph)
-    rounds = 1 + len(roots) // at_once(effort)
-    return rounds * effort.there(ARRAYS, 0) + effort.there(ARRAYS, len(roots))
-
-
 def check_roots(point: Point, field: Residues, roots: Sequence[Root], progress: Progress) -> None:
     """Every radicand is, at some input, the first one without a root, and not zero."""
     graph, places = point.graph, [place for _, *place in point.graph.roots]
-    effort = Effort.of(graph)
     order = sorted(range(len(roots)), key=lambda i: roots[i].place)
-    most = at_once(effort)
+    most = point.at_once()
     for first in range(0, len(order), most):
         some = order[first : first + most]
-        meter().charge(effort.there(ARRAYS, len(some)))
-        salts = np.array([roots[i].salts for i in some])
+        salts = np.zeros((len(some), graph.stages + 1, graph.input_shape[1]), np.uint64)
+        for row, i in zip(salts, some, strict=True):
+            row[: len(roots[i].salts)] = roots[i].salts
         X = field.inputs(graph.input_shape, [roots[i].number for i in some], salts[:, 0])
         watching = _Watching(field, len(some))
         with suppress(_AllFoundError):
