@@ -85,16 +85,31 @@ def _scale(free: Scale, _spec: Transformer, _piece: Piece) -> Iterator[Entry]:
 
 
 @_of.register
-def _constants(free: Constants, _spec: Transformer, _piece: Piece) -> Iterator[Entry]:
+def _constants(free: Constants, spec: Transformer, _piece: Piece) -> Iterator[Entry]:
+    """Sources add one vector and takers take it back; what readers take back must vanish."""
+    first, *others = free.sources
+    same = [(one, 1) for one in others] + [(one, -1) for one in free.takers]
+    listed, scaled = [_source(first)], spec.layerscale or _between(spec, first)
+    for one, times in same:
+        tied = {} if scaled or _between(spec, one) else {"as": 0, "times": times}
+        listed.append({**_source(one), **tied})
     kept = [one.bias for one in free.readers if one.bias is not None]
-    yield sources(*map(_source, dict.fromkeys((*free.sources, *kept, *free.takers))))
+    listed += map(_source, dict.fromkeys(kept))
+    vanishing = [_named(one.tensor) for one in dict.fromkeys(kept) if one.site is None]
+    yield sources(*listed) | ({"vanish": vanishing} if vanishing else {})
+
+
+def _between(spec: Transformer, bias: Bias) -> bool:
+    """Whether there is a factor between a tensor and its space."""
+    return bias.tensor == ("embed", "tokens") and spec.embscale
 
 
 @_of.register
 def _slack(free: Slack, _spec: Transformer, piece: Piece) -> Iterator[Entry]:
     own, tensor, forms = free.port, _named(free.port.tensor), free.forms.document
     if forms == "unreached":
-        yield {"free": "special", "name": "unreached", "tensor": tensor}
+        bias = [] if own.bias is None else [{"tensor": _named(own.bias.tensor)}]
+        yield sources({"tensor": tensor, "where": "unreached"}, *bias)
         return
     if isinstance(forms, dict):
         for _, run in groupby(enumerate(forms["unused"]), lambda pair: pair[1] - pair[0]):

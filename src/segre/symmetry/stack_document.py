@@ -39,9 +39,9 @@ def stack_entries(spec: Network) -> Iterator[Entry]:
         if i + 1 < spec.depth:
             yield _between(spec, i)
         if layer.dv is not None or wanted[i + 1] < layer.width_out:
-            yield {"free": "special", "name": "unread", "layer": i + 1}
+            yield from _beside(spec, i, "unread", ("W_V", "W_O"))
         if layer.dv is not None or arrives[i] < layer.width_in:
-            yield {"free": "special", "name": "unreached", "layer": i + 1}
+            yield from _beside(spec, i, "unreached", ("W_V", "W_K", "W_Q", "W_G", "W_O"))
         joint = parallel[i] and (arrives[i] > 1 or spec.mechanism.bilinear)
         pools = [unit for unit in units_of(spec)[i] if unit.pooled]
         pooled = {one.group for unit in pools for one in unit.places}
@@ -108,6 +108,14 @@ def _between(spec: Network, i: int) -> Entry:
         for name in after.taps(g, root)
     ]
     return basis("torus" if diagonal else "gl", layer.width_out, (), ports)
+
+
+def _beside(spec: Network, i: int, where: str, roots: Iterable[str]) -> Iterator[Entry]:
+    """What maps do to directions that no token has, or write along those that nothing reads."""
+    layer = spec.layers[i]
+    for g in range(len(layer.groups)):
+        for name in (name for root in roots for name in layer.taps(g, root)):
+            yield sources({"tensor": f"{_part(spec, i, g)}/{name}", "where": where})
 
 
 def _pooled(spec: Network, i: int, unit: Units) -> Entry:
