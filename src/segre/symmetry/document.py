@@ -108,8 +108,8 @@ def _between(spec: Transformer, bias: Bias) -> bool:
 def _slack(free: Slack, _spec: Transformer, piece: Piece) -> Iterator[Entry]:
     own, tensor, forms = free.port, _named(free.port.tensor), free.forms.document
     if forms == "unreached":
-        bias = [] if own.bias is None else [{"tensor": _named(own.bias.tensor)}]
-        yield sources({"tensor": tensor, "where": "unreached"}, *bias)
+        back = [] if own.bias is None else [{"tensor": _named(own.bias.tensor)}]
+        yield sources({"tensor": tensor, "where": "unreached"}, *back)
         return
     if isinstance(forms, dict):
         for _, run in groupby(enumerate(forms["unused"]), lambda pair: pair[1] - pair[0]):
