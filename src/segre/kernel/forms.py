@@ -86,8 +86,10 @@ class Facts:
         return {}
 
     def numbers(self, node: int) -> tuple[Matrix, Any] | None:
-        """The entries of a weight or of a rational number, and a name."""
+        """The entries of a weight, of places in one, or of a rational number, and a name."""
         one = self.graph.nodes[node]
+        if one.op == "take" and (found := self.numbers(one.args[0])):
+            return np.take(found[0], one.data[1], one.data[0]), (found[1], one.data)
         if one.op == "weight":
             return self.weights[one.data.place], one.data.place
         if one.op == "constant" and one.data.kind == "rational":

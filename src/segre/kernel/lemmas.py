@@ -212,8 +212,11 @@ class Pass:
         vector = vector.reshape(size, *(1,) * (-axis - 1))
         array = shift.array * vector % self.prime
         along = {k: d for k, d in shift.along.items() if k != axis}
-        mask, whole = np.repeat(shift.mask, size, axis), shift.whole and not shift.along[axis]
-        return replace(shift, array=array, mask=mask, along=along, whole=whole)
+        found = replace(
+            shift, along=along, parent=shift, whole=shift.whole and not shift.along[axis]
+        )
+        key = "spread", shift.key, size, axis, shift.along[axis]
+        return replace(found, array=array, mask=np.repeat(shift.mask, size, axis), key=key)
 
     def _contracted(
         self, shift: Shift, node: Node, side: int, both: list[str], out: str

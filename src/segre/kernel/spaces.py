@@ -25,6 +25,7 @@ from segre.kernel.document import (
     items,
     keys,
     quote,
+    read_spec,
     text,
     whole,
 )
@@ -33,10 +34,12 @@ from segre.kernel.graph import Graph, Place
 from segre.kernel.lemmas import Group, Matrix, Pass
 from segre.kernel.linear import annihilator, rank
 from segre.kernel.meter import meter
+from segre.kernel.network import graph_of
 from segre.kernel.point import Batch, Point, Progress
 from segre.kernel.residues import FreeRoots, Residues
 from segre.kernel.spans import images, readings
 from segre.kernel.variation import ONES, Charge, Direction, Shift, Turn, Variation, ancestors, times
+from segre.transformer.spec import Transformer
 
 GROUPS = ("gl", "o", "o1", "torus", "planes", "plane-scales", "turns", "shear", "scale")
 MOST_TIMES = 1 << 10
@@ -47,21 +50,37 @@ def check(
     certificate: Certificate, graph: Graph, _point: Any, progress: Progress
 ) -> tuple[int, str]:
     """The bound by the spaces that a certificate lists, and a sentence."""
-    upper = certificate.sections["upper"]
+    upper, spec, wider = certificate.sections["upper"], certificate.spec, ""
+    if certificate.claim.upper_by == "within":
+        keys(upper, ("kind", "spec", "upper"), "upper")
+        spec = _wider(spec, read_spec(upper["spec"]))
+        graph, wider = graph_of(spec), f"Every function is one of {spec} as well. "
+        upper = upper["upper"]
     keys(upper, ("kind", "spaces", "rank"), "upper")
+    text(upper["kind"], "upper.kind", ("spaces",))
     progress("upper bound", 0, 1)
-    facts = facts_of(certificate.spec, graph, certificate.prime, certificate.seed)
+    facts = facts_of(spec, graph, certificate.prime, certificate.seed)
     entries = items(upper["spaces"], "upper.spaces")
     rows = [generators(facts, entry, f"upper.spaces[{i}]") for i, entry in enumerate(entries)]
     found = _rank(facts, rows)
     if upper["rank"] != found:
         raise RejectionError(f"upper.rank: {quote(upper['rank'])}, but the rank is {found}")
-    _guard(facts, certificate.spec, rows)
+    _guard(facts, spec, rows)
     sentence = (
-        f"Lemmas prove {len(entries)} spaces; their generators have rank {found}, "
+        f"{wider}Lemmas prove {len(entries)} spaces; their generators have rank {found}, "
         f"so the dimension is at most {graph.parameters - found}."
     )
     return graph.parameters - found, sentence
+
+
+def _wider(spec: Spec, other: Spec) -> Spec:
+    """The second, if it is the first without the norm of its embedding, which its table absorbs."""
+    if isinstance(spec, Transformer) and spec.vocab and spec.embnorm and spec.firstnorm:
+        freed = not (spec.tied or spec.pos == "learned" or spec.types)
+        plain = {key: value for key, value in spec.document().items() if key != "embnorm"}
+        if freed and other.document() == plain:
+            return other
+    raise RejectionError("upper.spec: not one that has all functions of this spec")
 
 
 def accepted(
@@ -230,7 +249,10 @@ class _Basis(_Reader):
             raise RejectionError(f"{where}.planes: a dimension occurs twice")
         copies = [whole(x, f"{where}.copies", 1, 1 << 16) for x in items(entry["copies"], where)]
         meter().require_bytes(8 * width**4)
-        self.group = Group(np.array(list(_matrices(name, width, start, planes)), np.int64))
+        basis = list(_matrices(name, width, start, planes))
+        if not basis:
+            raise RejectionError(f"{where}: the group has dimension 0")
+        self.group = Group(np.array(basis, np.int64))
         self.copies, self.width, self.scale = tuple(copies), width, name == "scale"
         tangents: dict[Place, Matrix] = {}
         moved: dict[Place, Variation] = {}
@@ -249,7 +271,7 @@ class _Basis(_Reader):
         shape, size = self.shape(place), len(self.copies)
         if shape[:size] != self.copies or not isinstance(reads, bool):
             raise RejectionError(f"{where}: its first axes are not the copies")
-        degree = whole(port.get("degree", 1), f"{where}.degree", 1, 8)
+        degree = whole(port.get("degree", 1), f"{where}.degree", 1, MOST_TIMES)
         copies = tuple((i, i - len(shape)) for i in range(size) if shape[i] > 1)
         if self.scale:
             return place, Charge(copies), -degree if reads else degree
@@ -371,7 +393,7 @@ class _Constants(_Reader):
             array = np.zeros((count, *patterns.shape[1:]), np.int64)
             array[first : first + len(patterns)] = patterns * sign % self.facts.prime
             key = "source", shape, tuple(along), first, sign, str(given[i].get("columns")), lemma
-            shift = Shift(array, array > 0, along, True, key, whole=lemma is None, lemma=lemma)
+            shift = Shift(array, array != 0, along, True, key, whole=lemma is None, lemma=lemma)
             tangent = array
             for axis, direction in along.items():
                 line = self.facts.vector(direction, shape[axis]).reshape(-1, *(1,) * (-axis - 1))
@@ -379,7 +401,8 @@ class _Constants(_Reader):
             if place in tangents:  # named twice: both are added, written out
                 tangent = (tangents[place] + tangent) % self.facts.prime
                 (one,) = moved[place].shifts
-                shift = Shift(tangent, one.mask | shift.mask, {}, exact=True, key=(one.key, key))
+                mask = np.broadcast_to(one.mask | shift.mask, tangent.shape)
+                shift = Shift(tangent, mask, {}, exact=True, key=("both", one.key, key, place))
             tangents[place], moved[place] = tangent, Variation({}, (shift,))
         return NO_GROUP, tangents, moved
 
