@@ -164,14 +164,15 @@ class Pass:
         sides, out = node.data.split("->")
         letters = sides.split(",")
         inner: Counter[Any] = Counter()
-        shifts: list[Shift] = []
+        shifts = self._factors(node, letters, out)
         for i in (0, 1):
             value, other = self._of(node.args[i]), letters[1 - i]
             for term, count in value.moves.items():
                 key, sign = self._bilinear(term, letters[i], other, out, side=i)
                 inner[key] += sign * count
             for shift in value.shifts:
-                shifts += self._contracted(shift, node, i, letters, out)
+                if not shift.relative:
+                    shifts += self._contracted(shift, node, i, letters, out)
         moves = {self._outer(key, out): count for key, count in inner.items() if count}
         return Variation(moves, self._merged(shifts, node.shape))
 
@@ -244,11 +245,67 @@ class Pass:
         if numbers is None or not shift.exact:
             kept = {k: d for k, d in along.items() if k in out and k not in letters}
             found = {out.index(k) - len(out): d for k, d in kept.items()}
+            summed = [x for x in own if x in letters and x not in out]
+            if not kept and len(summed) == 1 and self.graph.shape(arg)[own.index(summed[0])] == 1:
+                found = {i - len(out): ONES for i, x in enumerate(out) if x not in own}
+                return [replace(shift, along=found, exact=False, relative=True)]
             return [replace(shift, along=found, exact=False)]
         for i, letter in enumerate(own):
             if letter in along and (letter in letters or letter not in out):
                 shift = self._spread(shift, self.graph.shape(arg)[i], i - len(own))
         return [self._exact(shift, own, numbers[0], letters, out, numbers[1])]
+
+    def _factors(self, node: Node, both: list[str], out: str) -> list[Shift]:
+        """Relative shifts: those of both factors cancel, or are the same for all that is summed."""
+        shifts: list[Shift] = []
+        inner: list[Shift] = []
+        letters = "".join(dict.fromkeys(both[0] + both[1]))
+        sizes = {
+            x: size
+            for own, arg in zip(both, node.args, strict=True)
+            for x, size in zip(own, self.graph.shape(arg), strict=True)
+        }
+        for own, arg in zip(both, node.args, strict=True):
+            for shift in self._of(arg).shifts:
+                if not shift.relative:
+                    continue
+                for axis, direction in shift.along.items():
+                    if shift.exact and direction:
+                        shift = self._spread(shift, self.graph.shape(arg)[axis], axis)
+                same = {own[axis] for axis, d in shift.along.items() if d == ONES}
+                same |= {x for x in letters if x not in own}
+                if all(x in same for x in letters if x not in out):
+                    shifts.append(self._placed(shift, own, out, same))
+                elif shift.exact:
+                    inner.append(self._placed(shift, own, letters, same))
+                else:
+                    shifts.append(replace(shift, along={}, relative=False))
+        for shift in self._merged(inner, tuple(sizes[x] for x in letters)):
+            self._must_vanish(shift)
+        return shifts
+
+    def _placed(self, shift: Shift, own: str, letters: str, same: set[str]) -> Shift:
+        """A relative shift with its axes in the order of other letters."""
+        along = {i - len(letters): ONES for i, x in enumerate(letters) if x in same}
+        if not shift.exact:
+            return replace(shift, along=along)
+        mine = letters_of(shift, own)
+        array, mask = bare(shift)
+        order = "".join(x for x in letters if x in mine)
+        missing = tuple(1 + i for i, x in enumerate(letters) if x not in mine)
+        turned = [
+            np.expand_dims(np.einsum(f"P{mine}->P{order}", x), missing) for x in (array, mask)
+        ]
+        key = "placed", shift.key, own, letters
+        return replace(shift, array=turned[0], mask=turned[1], along=along, key=key, parent=shift)
+
+    def _absolute(self, value: Variation) -> Variation:
+        """Relative shifts read as shifts of which nothing else is known."""
+        shifts = [
+            replace(shift, along={}, exact=False, relative=False) if shift.relative else shift
+            for shift in value.shifts
+        ]
+        return replace(value, shifts=tuple(shifts))
 
     def _exact(
         self, shift: Shift, own: str, factor: Matrix, letters: str, out: str, name: Any
@@ -278,7 +335,7 @@ class Pass:
     # Skips join spaces; biases follow, or take constants back.
 
     def _add(self, node: Node) -> Variation:
-        left, right = (self._of(arg) for arg in node.args)
+        left, right = (self._absolute(self._of(arg)) for arg in node.args)
         shifts = [
             self._broadcast(shift, arg, node.shape)
             for arg, value in zip(node.args, (left, right), strict=True)
@@ -321,15 +378,16 @@ class Pass:
     def _merged(self, shifts: list[Shift], shape: tuple[int, ...]) -> tuple[Shift, ...]:
         """The sum of shifts: exact ones are added, of others only different ones are kept."""
         kept: dict[Any, Shift] = {}
-        total: Shift | None = None
+        totals: dict[bool, Shift] = {}
         for shift in shifts:
             if not shift.mask.any():
                 continue
             if shift.exact:
-                total = shift if total is None else self._sum(total, shift, shape)
+                one = totals.get(shift.relative)
+                totals[shift.relative] = shift if one is None else self._sum(one, shift, shape)
             else:
-                kept[shift.key, tuple(sorted(shift.along.items()))] = shift
-        return (*kept.values(), *([total] if total is not None else []))
+                kept[shift.key, shift.relative, tuple(sorted(shift.along.items()))] = shift
+        return (*kept.values(), *(total for total in totals.values() if total.mask.any()))
 
     def _sum(self, a: Shift, b: Shift, shape: tuple[int, ...]) -> Shift:
         for axis in range(-len(shape), 0):
@@ -341,7 +399,7 @@ class Pass:
         array, key = (a.array + b.array) % self.prime, ("sum", a.key, b.key)
         whole = a.whole and b.whole
         mask = array != 0 if whole else a.mask | b.mask
-        return Shift(array, mask, a.along, True, key, parent, whole)
+        return Shift(array, mask, a.along, True, key, parent, whole, relative=a.relative)
 
     # Gains and other factors.
 
@@ -368,6 +426,8 @@ class Pass:
 
     def _scaled(self, shift: Shift, other: int, node: Node) -> Shift:
         """A shift times another factor, entry by entry."""
+        if shift.relative:
+            return shift
         place, numbers = self.facts.place(other), self.facts.numbers(other)
         axis = self.facts.on_axis(other)
         if place is not None and axis is not None and axis in shift.along:
@@ -389,7 +449,7 @@ class Pass:
         value, number = self._of(node.args[0]), self.facts.number(node.data)
 
         def scaled(shift: Shift) -> Shift:
-            if not shift.exact:
+            if shift.relative or not shift.exact:
                 return shift
             array = shift.array * number % self.prime
             key = "times", shift.key, number
@@ -404,6 +464,12 @@ class Pass:
         self._not_along(value, node.data)
         shifts = []
         for shift in value.shifts:
+            if shift.relative:
+                same = all(shift.along.get(axis) == ONES for axis in node.data)
+                shifts.append(
+                    shift if same else replace(shift, along={}, exact=False, relative=False)
+                )
+                continue
             if shift.exact:
                 for axis in set(shift.along) & set(node.data):
                     shift = self._spread(shift, self.graph.shape(arg)[axis], axis)
@@ -446,7 +512,7 @@ class Pass:
 
     def _join(self, node: Node) -> Variation:
         """Arrays one after the other; shifts are written out along the axis."""
-        values = [self._of(arg) for arg in node.args]
+        values = [self._absolute(self._of(arg)) for arg in node.args]
         self._not_along(values[0], [node.data])
         if any(value.moves != values[0].moves for value in values):
             raise self._refused("arrays that are joined change differently")
@@ -504,7 +570,10 @@ class Pass:
                 raise self._refused("a norm sees this change of basis")
             moves[term] = count
         for shift in value.shifts:
-            if not (centred and shift.along.get(axes[0]) == ONES):
+            if shift.relative:
+                if eps or any(shift.along.get(axis) != ONES for axis in axes):
+                    self._must_vanish(shift)
+            elif not (centred and shift.along.get(axes[0]) == ONES):
                 differences = centred and shift.exact and axes[0] not in shift.along
                 self._must_vanish(shift, axes[0] if differences else None)
         return Variation(moves)
@@ -513,13 +582,22 @@ class Pass:
         return len(axes) == 1 and self.group.fixes_ones
 
     def _activation(self, region: Region) -> Variation:
-        """A homogeneous function multiplies charges by its degree."""
+        """A homogeneous function multiplies factors by its degree; exp makes sums into factors."""
         values, degree = [self._of(arg) for arg in region.inputs], region.params["degree"]
         turned = any(isinstance(term, Turn) for value in values for term in value.moves)
-        if turned or degree is None or len(values) > 1:
+        if turned or (degree is None and any(value.moves for value in values)) or len(values) > 1:
             return self._still(*values)
-        self._no_shifts(*values)
-        return Variation({term: degree * count for term, count in values[0].moves.items()})
+        shifts = []
+        for shift in values[0].shifts:
+            if region.params["kind"] == "exp" and not shift.relative:
+                shifts.append(replace(shift, relative=True))
+            elif shift.relative and degree is not None:
+                array, key = shift.array * degree % self.prime, ("times", shift.key, degree)
+                shifts.append(replace(shift, array=array, key=key, parent=shift))
+            else:
+                shifts.append(replace(shift, along={}, exact=False, relative=False))
+        moves = {term: degree * count for term, count in values[0].moves.items()}
+        return Variation(moves, tuple(shifts))
 
     def _softmax(self, region: Region) -> Variation:
         """A softmax does not see what is the same for all keys; of one key it is constant."""
@@ -528,6 +606,7 @@ class Pass:
         if one_key(region, self.graph):
             return NONE
         if not sinks and not params["cap"]:
+            value = self._absolute(value)
             seen = [shift for shift in value.shifts if shift.along.get(-2) != ONES]
             value = replace(value, shifts=tuple(seen))
         return self._still(value, *(self._of(arg) for arg in sinks))
@@ -542,6 +621,8 @@ class Pass:
         if one_key(region, self.graph):
             return NONE
         self._still(*decay)
+        if weigh != "identity":
+            scores = self._absolute(scores)
         if weigh == "exp" and normalise != "none":
             kept = [shift for shift in scores.shifts if shift.along.get(divided) != ONES]
             scores = replace(scores, shifts=tuple(kept))
@@ -549,11 +630,15 @@ class Pass:
             return self._still(scores)
         if normalise == "none":
             lost = [
-                replace(s, exact=False, along={k: d for k, d in s.along.items() if k < -2})
+                s
+                if s.relative
+                else replace(s, exact=False, along={k: d for k, d in s.along.items() if k < -2})
                 for s in scores.shifts
             ]
             return Variation(scores.moves, self._merged(lost, self.graph.shape(self.at)))
-        self._no_shifts(scores)
+        for shift in scores.shifts:
+            if not shift.relative or shift.along.get(divided) != ONES:
+                self._must_vanish(shift)
         for term in scores.moves:
             if isinstance(term, Turn) or any(axis == divided for _, axis in term.axes):
                 raise self._refused("sums do not remove this factor")
@@ -562,7 +647,7 @@ class Pass:
     def _rotate(self, region: Region) -> Variation:
         """Rotations commute with E, and leave the other dimensions as they are."""
         (arg,), planes = region.inputs, region.params["planes"]
-        value, shape = self._of(arg), self.graph.shape(arg)
+        value, shape = self._absolute(self._of(arg)), self.graph.shape(arg)
         for term in value.moves:
             own = [axis for _, axis in (term.axes if isinstance(term, Charge) else term.copies)]
             whole = term.axis == -2 if isinstance(term, Turn) else -2 in own
@@ -596,7 +681,7 @@ class Pass:
 
     def _route(self, region: Region) -> Variation:
         """A softmax over experts, and their choice, do not see what is the same for all."""
-        value = self._of(region.inputs[0])
+        value = self._absolute(self._of(region.inputs[0]))
         if region.params["router"].startswith("softmax"):
             kept = [shift for shift in value.shifts if shift.along.get(-3) != ONES]
             value = replace(value, shifts=tuple(kept))

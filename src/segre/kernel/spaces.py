@@ -43,6 +43,7 @@ from segre.transformer.spec import Transformer
 
 GROUPS = ("gl", "o", "o1", "torus", "planes", "plane-scales", "turns", "shear", "scale")
 MOST_TIMES = 1 << 10
+MOST_INPUTS = 64  # that are tried, to find two at which the network has a value mod p
 NO_GROUP = Group(np.zeros((0, 0, 0), np.int64))
 
 
@@ -126,7 +127,17 @@ def _guard(facts: Facts, spec: Spec, rows: list[Matrix]) -> None:
         salts = np.zeros((len(numbers), graph.input_shape[1]), np.uint64)
         return Batch(field.soft(field.inputs(graph.input_shape, numbers, salts), *blocks))
 
-    found = point.jacobian([(n, o) for n in range(2) for o in range(outputs)], inputs)
+    watched: list[Matrix] = []
+    for number in range(MOST_INPUTS):
+        try:
+            watched.append(point.jacobian([(number, o) for o in range(outputs)], inputs))
+        except RejectionError:  # a division by zero mod p
+            continue
+        if len(watched) == 2:
+            break
+    if not watched:
+        raise RejectionError("the point is unusable: no input has outputs mod p")
+    found = np.concatenate(watched)
     for i, some in enumerate(rows):
         if facts.field.matmul(found[None], some.T[None]).any():
             raise RejectionError(f"upper.spaces[{i}]: a generator changes an output")

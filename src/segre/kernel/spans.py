@@ -127,6 +127,9 @@ class Images(_Spaces):
             if shift is not None:
                 shift = np.broadcast_to(shift, (*node.shape[:-1], 1))
             return Span(np.broadcast_to(span.basis, (*lead[:-1], span.basis.shape[-1])), shift)
+        if node.data == "nvt,n->vt":  # by one
+            span = self.spans[node.args[0]]
+            return Span(span.basis[0], None if span.shift is None else span.shift[0])
         return None
 
     def product_by_heads(self, W: Matrix, basis: Matrix) -> Matrix:
@@ -142,6 +145,16 @@ class Images(_Spaces):
         if span.shift is None or (one and span.shift.shape[-1] == 1):
             return span
         return Span(self.reduced(np.concatenate([span.basis, span.shift], -1)))
+
+    def _total(self, node: Node) -> Span | None:
+        """The sum over heads."""
+        (arg,) = node.args
+        span = self.spans[arg]
+        if node.data != (-3,) or span.basis.ndim != 3:
+            return None
+        basis = np.moveaxis(span.basis, -2, 0).reshape(1, node.shape[-2], -1)
+        shift = None if span.shift is None else span.shift.sum(0, keepdims=True) % self.prime
+        return Span(self.reduced(basis), shift)
 
     def _add(self, node: Node) -> Span:
         one, other = (self._widened(arg, node) for arg in node.args)

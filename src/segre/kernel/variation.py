@@ -76,6 +76,7 @@ class Shift:
     parent: Shift | None = None
     whole: bool = False
     lemma: tuple[str, int] | None = None
+    relative: bool = False
 
 
 @dataclass(frozen=True, slots=True)
