@@ -6,7 +6,8 @@ are the true ones.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -229,13 +230,24 @@ def prove_regular(entries: Array, rates: Rates) -> None:
     A = arb_mat(size, size, entries.ravel().tolist())
     if not all(entry.is_finite() for entry in A.entries()):
         raise UncertainError("an entry of the Jacobian is not known at all")
+    if not any(_near_one(A * R, size) for R in _inverses(A, size)):
+        raise UncertainError("the minor is not certainly regular")
+
+
+def _inverses(A: arb_mat, size: int) -> Iterator[arb_mat]:
+    """Candidates for R, no bounds needed: in floats, and if that is too coarse in balls."""
+    middle = A.mid()
+    floats = np.array([float(x) for x in middle.entries()]).reshape(size, size)
+    with suppress(np.linalg.LinAlgError):
+        yield arb_mat(size, size, np.linalg.inv(floats).ravel().tolist())
     one = arb_mat(size, size, [int(i == j) for i in range(size) for j in range(size)])
-    try:
-        R = A.mid().solve(one, algorithm="approx").mid()  # R may be any matrix: no bounds needed
-    except ZeroDivisionError:
-        raise UncertainError("the minor is not certainly regular") from None
-    product = (A * R).tolist()
+    with suppress(ZeroDivisionError):
+        yield middle.solve(one, algorithm="approx").mid()
+
+
+def _near_one(product: arb_mat, size: int) -> bool:
+    """Whether all rows of 1 minus a matrix have absolute sums below 1."""
+    rows = product.tolist()
     for i in range(size):
-        product[i][i] -= 1
-        if not sum((abs(entry) for entry in product[i]), arb(0)) < 1:
-            raise UncertainError("the minor is not certainly regular")
+        rows[i][i] -= 1
+    return all(sum((abs(entry) for entry in row), arb(0)) < 1 for row in rows)
