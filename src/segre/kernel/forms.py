@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from segre.kernel.document import Spec
 from segre.kernel.graph import Graph, Node, Place, Region
 from segre.kernel.residues import Residues
 from segre.kernel.variation import ONES, Direction, times
@@ -39,12 +40,14 @@ class Facts:
 
     def __init__(
         self,
+        spec: Spec,
         graph: Graph,
         field: Residues,
         weights: Mapping[Place, Matrix],
         simplices: Sequence[range] = (),
     ) -> None:
-        self.graph, self.field, self.weights, self.prime = graph, field, weights, field.prime
+        self.spec, self.graph, self.field, self.weights = spec, graph, field, weights
+        self.prime = field.prime
         self.number = field.number
         self.regions = {region.output: region for region in graph.regions}
         self.forms: list[Forms] = []

@@ -38,6 +38,7 @@ from segre.kernel.network import graph_of
 from segre.kernel.point import Batch, Point, Progress
 from segre.kernel.residues import FreeRoots, Residues
 from segre.kernel.spans import images, readings
+from segre.kernel.special import special
 from segre.kernel.variation import ONES, Charge, Direction, Shift, Turn, Variation, ancestors, times
 from segre.transformer.spec import Transformer
 
@@ -47,9 +48,7 @@ MOST_INPUTS = 64  # that are tried, to find two at which the network has a value
 NO_GROUP = Group(np.zeros((0, 0, 0), np.int64))
 
 
-def check(
-    certificate: Certificate, graph: Graph, _point: Any, progress: Progress
-) -> tuple[int, str]:
+def check(certificate: Certificate, graph: Graph, progress: Progress) -> tuple[int, str]:
     """The bound by the spaces that a certificate lists, and a sentence."""
     upper, spec, wider = certificate.sections["upper"], certificate.spec, ""
     if certificate.claim.upper_by == "within":
@@ -67,6 +66,7 @@ def check(
     if upper["rank"] != found:
         raise RejectionError(f"upper.rank: {quote(upper['rank'])}, but the rank is {found}")
     _guard(facts, spec, rows)
+    progress("upper bound", 1, 1)
     sentence = (
         f"{wider}Lemmas prove {len(entries)} spaces; their generators have rank {found}, "
         f"so the dimension is at most {graph.parameters - found}."
@@ -105,7 +105,7 @@ def facts_of(spec: Spec, graph: Graph, prime: int, seed: int) -> Facts:
     weights = {place: array[0] for place, array in field.weights(graph).items()}
     vocab, types = (getattr(spec, key, 0) for key in ("vocab", "types"))
     simplices = [range(vocab), range(vocab, vocab + types)] if vocab else []
-    return Facts(graph, field, weights, simplices)
+    return Facts(spec, graph, field, weights, simplices)
 
 
 def _rank(facts: Facts, rows: list[Matrix]) -> int:
@@ -147,27 +147,34 @@ def generators(facts: Facts, entry: Any, where: str) -> Matrix:
     """The generators of an entry, as rows of residues; rejected unless the lemmas prove them."""
     if not isinstance(entry, dict):
         raise RejectionError(f"{where}: {quote(entry)} is not an object")
-    free = text(entry.get("free"), f"{where}.free", tuple(_READERS))
-    reader = _READERS[free](facts, entry, where)
+    free = text(entry.get("free"), f"{where}.free", (*_READERS, "special"))
+    try:
+        if free == "special":
+            return special(facts, entry, where)
+        return _proved(_READERS[free](facts, entry, where))
+    except RejectionError as reason:
+        known = str(reason)
+        raise RejectionError(known if known.startswith(where) else f"{where}: {known}") from None
+
+
+def _proved(reader: _Reader) -> Matrix:
+    """The generators of an entry that the lemmas prove."""
+    facts, where = reader.facts, reader.where
     group, tangents, moved = reader.read()
     count = next(iter(tangents.values())).shape[0] if tangents else 0
     if not count:
         return np.zeros((0, facts.graph.parameters), np.int64)
-    given = items(entry.get("vanish", []), f"{where}.vanish")
-    vanish = [reader.place(name, f"{where}.vanish") for name in given]
-    run = Pass(facts, group, count, moved, vanish)
-    try:
-        run.run()
-    except RejectionError as reason:
-        raise RejectionError(f"{where}: {reason}") from None
+    given = items(reader.entry.get("vanish", []), f"{where}.vanish")
+    run = Pass(facts, group, count, moved, [reader.place(name, where) for name in given])
+    run.run()
     rows = np.zeros((count, facts.graph.parameters), np.int64)
     for place, tangent in tangents.items():
         tensor = facts.graph.tensors[place]
         rows[:, tensor.offset : tensor.offset + tensor.size] = tangent.reshape(count, -1)
-    return _solutions(run, rows, where)
+    return _solutions(run, rows)
 
 
-def _solutions(run: Pass, rows: Matrix, where: str) -> Matrix:
+def _solutions(run: Pass, rows: Matrix) -> Matrix:
     """The rows for which all conditions hold; their matrix must have its generic rank here."""
     conditions = [shift for shift in run.conditions.values() if shift.mask.any()]
     if not conditions:
@@ -175,7 +182,7 @@ def _solutions(run: Pass, rows: Matrix, where: str) -> Matrix:
     matrix = np.concatenate([_columns(shift.array) for shift in conditions])
     solutions = annihilator(matrix, run.prime)
     if len(rows) - len(solutions) < _largest_rank(conditions):
-        raise RejectionError(f"{where}: its conditions may be dependent at this point alone")
+        raise RejectionError("its conditions may be dependent at this point alone")
     found: Matrix = run.facts.field.matmul(solutions[None], rows[None])[0]
     return found
 
