@@ -243,10 +243,11 @@ def _independence(proof: Proof) -> dict[str, Any] | None:
 def _roots(proof: Proof) -> list[dict[str, Any]] | None:
     if isinstance(proof.minor, BallMinor) or not proof.spec.salted:
         return None
-    return [
+    found = [
         {"stage": stage, "root": root, "entry": entry, "input": number, "salts": salts}
         for (stage, root, entry), (number, salts) in sorted(proof.point.roots.seen.items())
     ]
+    return found or None
 
 
 def _determinant(matrix: list[list[int]], field: Prime) -> int:

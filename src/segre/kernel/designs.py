@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from segre.kernel.document import Spec
 from segre.polynomial.spec import Convolution, Polynomial
-from segre.referee.polynomial.counts import powers
+from segre.kernel.counting import powers
 from segre.spec import Network
 from segre.transformer.spec import Transformer
 

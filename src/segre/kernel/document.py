@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from segre.errors import CertificateError, SpecError, TooLargeError
+from segre.errors import CertificateError, SpecError
 from segre.files import read_given
 from segre.polynomial.spec import Polynomial
 from segre.spec import Network
@@ -93,17 +93,14 @@ def examine(document: Mapping[str, Any]) -> Certificate:
         found = document[key].get("kind") if isinstance(document[key], dict) else None
         if found != kind:
             raise RejectionError(f"{key}.kind: {quote(found)}, but claim.{key}_by is {kind!r}")
+    if document["roots"] == []:
+        raise RejectionError("roots: there are none; it must be null")
     sections = {key: document[key] for key in ("lower", "independence", "roots", "upper")}
     if claim.lower_by == "theorem":
         for key in ("point", "independence", "roots"):
             if document[key] is not None:
                 raise RejectionError(f"{key}: a theorem has none; it must be null")
         return Certificate(spec, digest, claim, 0, 0, sections)
-    if claim.parameters > MOST_PARAMETERS:
-        raise TooLargeError(
-            f"the certificate is of a network with {claim.parameters} parameters; "
-            f"certificates are checked up to {MOST_PARAMETERS}"
-        )
     keys(document["point"], ("seed", "prime"), "point")
     seed = whole(document["point"]["seed"], "point.seed", 0, WORD - 1)
     return Certificate(spec, digest, claim, _prime(document["point"]["prime"]), seed, sections)

@@ -156,13 +156,10 @@ def _by_computation(certificate: Certificate, checks: list[str], progress: Progr
         bound, sentence = counting.check(certificate, graph)
         _require(claim.upper, bound, claim.upper_by)
         checks.append(sentence)
-    point = lower.check(certificate, graph, checks, progress)
-    if claim.upper_by in ("spaces", "within"):
-        bound, sentence = spaces.check(certificate, graph, point, progress)
-        _require(claim.upper, bound, claim.upper_by)
-        checks.append(sentence)
-    elif claim.upper_by == "random":
-        bound, sentence = random.check(certificate, graph, progress)
+    lower.check(certificate, graph, checks, progress)
+    if claim.upper_by not in COUNTED:
+        bound_by = random.check if claim.upper_by == "random" else spaces.check
+        bound, sentence = bound_by(certificate, graph, progress)
         _require(claim.upper, bound, claim.upper_by)
         checks.append(sentence)
 
