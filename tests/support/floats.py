@@ -10,7 +10,7 @@ from scipy.special import ndtr
 from segre.kernel.arrays import Array, Evaluation, Numbers, Salts
 from segre.kernel.balls import Balls
 from segre.kernel.derivative import gradients
-from segre.kernel.graph import Choice, Graph, Node, Rate, evaluate
+from segre.kernel.graph import Choice, Graph, Rate, evaluate
 from segre.kernel.meter import ARRAYS
 from segre.kernel.residues import cut
 from segre.transformer.spec import Transformer
@@ -23,18 +23,6 @@ class Floats(Numbers):
     rates = ARRAYS
     bytes = 8
 
-    def add(self, a: Array, b: Array) -> Array:
-        return a + b
-
-    def mul(self, a: Array, b: Array) -> Array:
-        return a * b
-
-    def negative(self, a: Array) -> Array:
-        return -a
-
-    def sum(self, a: Array, axes: tuple[int, ...]) -> Array:
-        return a.sum(axes, keepdims=True)
-
     def matmul(self, A: Array, B: Array) -> Array:
         return A @ B
 
@@ -44,7 +32,7 @@ class Floats(Numbers):
     def inverse(self, a: Array) -> Array:
         return 1 / a
 
-    def root(self, a: Array, node: Node, salts: Salts) -> Array:
+    def root(self, a: Array, salts: Salts) -> Array:
         return np.sqrt(a)
 
     def exp(self, a: Array, salts: Salts) -> Array:
@@ -59,10 +47,10 @@ class Floats(Numbers):
     def step(self, a: Array, salts: Salts) -> Array:
         return (a > 0).astype(float)
 
-    def choose(self, a: Array, choice: Choice, salts: Salts) -> Array:
+    def choose(self, a: Array, salts: Salts, choice: Choice) -> Array:
         return (
             Balls()
-            .choose(a.astype(object) * Balls().number(Fraction(1)), choice, salts)
+            .choose(a.astype(object) * Balls().number(Fraction(1)), salts, choice)
             .astype(float)
         )
 

@@ -8,7 +8,7 @@ a batch of inputs at one point, or of inputs at points of their own. An array wh
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import cache
 from math import prod
@@ -25,27 +25,17 @@ Salts = NDArray[np.uint64]  # by element of the batch and token
 
 
 class Numbers(ABC):
-    """Arithmetic on arrays; functions get the salts of their stage."""
+    """Arithmetic on arrays; functions of every entry get the salts of their stage.
+
+    Those are `root`, `exp`, `phi` (the normal distribution function), `density` (its derivative),
+    `step` (1 where relu lets an entry pass, else 0), and `choose` (1 for the chosen experts, axis
+    1, else 0). `rotation` gives cos and sin of the angles of all planes at all positions, and
+    `power` the powers of a decay rate, from exponent 0 on.
+    """
 
     dtype: type
     rates: Rates
     bytes: int  # of an entry
-
-    @abstractmethod
-    def add(self, a: Array, b: Array) -> Array:
-        """The sum, entry by entry."""
-
-    @abstractmethod
-    def mul(self, a: Array, b: Array) -> Array:
-        """The product, entry by entry."""
-
-    @abstractmethod
-    def negative(self, a: Array) -> Array:
-        """Minus every entry."""
-
-    @abstractmethod
-    def sum(self, a: Array, axes: tuple[int, ...]) -> Array:
-        """The sum over axes, which stay with size 1."""
 
     @abstractmethod
     def matmul(self, A: Array, B: Array) -> Array:
@@ -59,37 +49,30 @@ class Numbers(ABC):
     def inverse(self, a: Array) -> Array:
         """1 / x of every entry."""
 
-    @abstractmethod
-    def root(self, a: Array, node: Node, salts: Salts) -> Array:
-        """The square root of every entry."""
+    root: Callable[[Array, Salts], Array]
+    exp: Callable[[Array, Salts], Array]
+    phi: Callable[[Array, Salts], Array]
+    density: Callable[[Array, Salts], Array]
+    step: Callable[[Array, Salts], Array]
+    choose: Callable[[Array, Salts, Choice], Array]
+    rotation: Callable[[Any, int], tuple[Array, Array]]
+    power: Callable[[Any, int], list[Any]]
 
-    @abstractmethod
-    def exp(self, a: Array, salts: Salts) -> Array:
-        """exp of every entry."""
+    def reduce(self, a: Array) -> Array:
+        """The same numbers, as they are kept."""
+        return a
 
-    @abstractmethod
-    def phi(self, a: Array, salts: Salts) -> Array:
-        """The normal distribution function of every entry."""
+    def add(self, a: Array, b: Array) -> Array:
+        """The sum, entry by entry."""
+        return self.reduce(a + b)
 
-    @abstractmethod
-    def density(self, a: Array, salts: Salts) -> Array:
-        """The derivative of phi."""
+    def mul(self, a: Array, b: Array) -> Array:
+        """The product, entry by entry."""
+        return self.reduce(a * b)
 
-    @abstractmethod
-    def step(self, a: Array, salts: Salts) -> Array:
-        """1 where relu lets an entry pass, else 0."""
-
-    @abstractmethod
-    def choose(self, a: Array, choice: Choice, salts: Salts) -> Array:
-        """1 for the chosen experts (axis 1), else 0."""
-
-    @abstractmethod
-    def rotation(self, spec: Any, positions: int) -> tuple[Array, Array]:
-        """cos and sin of the angles of all planes at all positions."""
-
-    @abstractmethod
-    def power(self, rate: Any, exponents: int) -> list[Any]:
-        """The powers of a decay rate, from exponent 0 on."""
+    def sum(self, a: Array, axes: tuple[int, ...]) -> Array:
+        """The sum over axes, which stay with size 1."""
+        return self.reduce(a.sum(axes, keepdims=True))
 
     def array(self, entries: Any, shape: Shape) -> Array:
         """The array with these entries, row-major."""
@@ -129,7 +112,7 @@ class Numbers(ABC):
         D = C - C
         for i, (a, b) in enumerate(planes(spec.rotary_dim, spec.layout)):
             C[a], C[b] = cos[i], cos[i]
-            D[a], D[b] = self.negative(sin[i]), sin[i]
+            D[a], D[b] = self.reduce(-sin[i]), sin[i]
         return C[None], D[None]
 
     def contract(self, subscripts: str, a: Array, b: Array) -> Array:
@@ -189,7 +172,7 @@ class Evaluation:
             return np.zeros((1, tokens), np.uint64)
         return np.asarray(self._salts[:, node.stage + 1, :tokens])
 
-    def input(self, node: Node) -> Array:  # noqa: ARG002
+    def input(self, _node: Node) -> Array:
         """The inputs."""
         return self.inputs
 
@@ -223,13 +206,13 @@ class Evaluation:
         """Times a number."""
         return self.numbers.mul(a, self.numbers.number(node.data))
 
-    def inverse(self, node: Node, a: Array) -> Array:  # noqa: ARG002
+    def inverse(self, _node: Node, a: Array) -> Array:
         """1 / x."""
         return self.numbers.inverse(a)
 
     def root(self, node: Node, a: Array) -> Array:
         """The square root."""
-        return self.numbers.root(a, node, self.salts(node))
+        return self.numbers.root(a, self.salts(node))
 
     def exp(self, node: Node, a: Array) -> Array:
         """The exponential."""
@@ -249,7 +232,7 @@ class Evaluation:
 
     def choose(self, node: Node, a: Array) -> Array:
         """1 for chosen experts."""
-        return self.numbers.choose(a, node.data, self.salts(node))
+        return self.numbers.choose(a, self.salts(node), node.data)
 
     def take(self, node: Node, a: Array) -> Array:
         """Some places along an axis."""

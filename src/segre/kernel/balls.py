@@ -18,7 +18,7 @@ from flint import arb, arb_mat, ctx, fmpq
 
 from segre.kernel.arrays import Array, Numbers, Salts
 from segre.kernel.constants import amplitude, angle
-from segre.kernel.graph import Choice, Graph, Irrational, Node, Place, Rate, Shape
+from segre.kernel.graph import Choice, Graph, Irrational, Place, Rate, Shape
 from segre.kernel.meter import balls
 from segre.kernel.residues import INPUTS, WEIGHTS, Stream, cut
 from segre.transformer.spec import Transformer
@@ -37,22 +37,6 @@ class Balls(Numbers):
 
     def __init__(self) -> None:
         self.rates, self.bytes = balls(ctx.prec), 100 + ctx.prec // 4
-
-    def add(self, a: Array, b: Array) -> Array:
-        """The sum."""
-        return np.asarray(a + b)
-
-    def mul(self, a: Array, b: Array) -> Array:
-        """The product."""
-        return np.asarray(a * b)
-
-    def negative(self, a: Array) -> Array:
-        """Minus every entry."""
-        return np.asarray(-a)
-
-    def sum(self, a: Array, axes: tuple[int, ...]) -> Array:
-        """The sum over axes."""
-        return np.asarray(a.sum(axes, keepdims=True))
 
     def matmul(self, A: Array, B: Array) -> Array:
         """Products of matrices, by flint."""
@@ -79,29 +63,29 @@ class Balls(Numbers):
         """1 / x; no entry may be zero."""
         return _each(a, lambda x: 1 / _apart(x))
 
-    def root(self, a: Array, node: Node, salts: Salts) -> Array:  # noqa: ARG002
+    def root(self, a: Array, _salts: Salts) -> Array:
         """The square root; all entries must be positive."""
         return _each(a, lambda x: _positive(x).sqrt())
 
-    def exp(self, a: Array, salts: Salts) -> Array:  # noqa: ARG002
+    def exp(self, a: Array, _salts: Salts) -> Array:
         """exp."""
         return _each(a, arb.exp)
 
-    def phi(self, a: Array, salts: Salts) -> Array:  # noqa: ARG002
+    def phi(self, a: Array, _salts: Salts) -> Array:
         """The normal distribution function."""
         scale = 1 / arb(2).sqrt()
         return _each(a, lambda x: (1 + (x * scale).erf()) / 2)
 
-    def density(self, a: Array, salts: Salts) -> Array:  # noqa: ARG002
+    def density(self, a: Array, _salts: Salts) -> Array:
         """Its derivative."""
         spread = 1 / (2 * arb.pi()).sqrt()
         return _each(a, lambda x: (-x * x / 2).exp() * spread)
 
-    def step(self, a: Array, salts: Salts) -> Array:  # noqa: ARG002
+    def step(self, a: Array, _salts: Salts) -> Array:
         """1 for positive entries, 0 for negative ones; there may be no others."""
         return _each(a, lambda x: arb(int(_apart(x) > 0)))
 
-    def choose(self, a: Array, choice: Choice, salts: Salts) -> Array:  # noqa: ARG002
+    def choose(self, a: Array, _salts: Salts, choice: Choice) -> Array:
         """The experts with the largest affinities, certainly larger than all others."""
         flat = np.moveaxis(a, 1, -1)
         chosen = [_chosen(list(column), choice) for column in flat.reshape(-1, a.shape[1])]

@@ -127,7 +127,7 @@ class _Backwards:
 
     def _inverse(self, number: int, node: Node, bar: Array) -> None:
         value = self.value(number)
-        self._slope(node, bar, self.numbers.negative(self.numbers.mul(value, value)))
+        self._slope(node, bar, self.numbers.reduce(-self.numbers.mul(value, value)))
 
     def _root(self, number: int, node: Node, bar: Array) -> None:
         """d root(q) = root(q) dq / (2 q), also where roots are drawn."""

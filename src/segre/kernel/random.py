@@ -154,29 +154,13 @@ class Drawn(Residues):
         index = self._named.setdefault((stream, name), len(self._named))
         return int(self.drawn(stream, np.array([index]))[0])
 
-    def rotation(self, spec: Transformer, positions: int) -> tuple[Array, Array]:
-        """Powers of a random point of the circle, for every plane."""
-        p, found = self.prime, []
-        for plane in range(spec.rotary_dim // 2):
-            s = self.variable(CIRCLES, (spec, plane))
-            if (1 + s * s) % p == 0:
-                raise RejectionError("the point is unusable: a rotation has no value")
-            scale = pow(1 + s * s, -1, p)
-            x, y = (1 - s * s) * scale % p, 2 * s * scale % p
-            powers = [(1, 0)]
-            while len(powers) < positions:
-                cos, sin = powers[-1]
-                powers.append(((cos * x - sin * y) % p, (cos * y + sin * x) % p))
-            found.append(powers)
-        table = np.array(found, np.int64).reshape(len(found), positions, 2)
-        return table[..., 0], table[..., 1]
+    def circles(self, spec: Transformer) -> list[tuple[int, int]]:
+        """A random point of the circle for every plane."""
+        return [(self.variable(CIRCLES, (spec, i)), 1) for i in range(spec.rotary_dim // 2)]
 
-    def power(self, rate: Any, exponents: int) -> list[int]:
-        """The powers of a random residue."""
-        base, powers = self.variable(SLOPES, rate), [1]
-        while len(powers) < exponents:
-            powers.append(powers[-1] * base % self.prime)
-        return powers
+    def base(self, rate: Any) -> int:
+        """A random residue for every decay rate."""
+        return self.variable(SLOPES, rate)
 
 
 class _Point(Evaluation):

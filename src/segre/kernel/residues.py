@@ -11,7 +11,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 from segre.kernel.arrays import Array, Numbers, Salts
 from segre.kernel.constants import multiples
 from segre.kernel.document import RejectionError
-from segre.kernel.graph import Choice, Graph, Irrational, Node, Place, Rate, Shape
+from segre.kernel.graph import Choice, Graph, Irrational, Place, Rate, Shape
 from segre.kernel.meter import ARRAYS
 from segre.transformer.spec import Transformer
 
@@ -71,7 +70,6 @@ class Residues(Numbers):
         self.prime, self.seed = prime, seed
         self._p, self._top = np.uint64(prime), np.uint64(prime - 1)
         self.streams = [Stream(seed, number) for number in range(13)]
-        self._circle = cache(self._point_of_circle)
 
     # Points.
 
@@ -108,22 +106,6 @@ class Residues(Numbers):
         """Whole numbers below 2^63 mod p."""
         reduced: Array = a % self.prime if a.size < _SMALL else a - a // self.prime * self.prime
         return reduced
-
-    def add(self, a: Array, b: Array) -> Array:
-        """The sum."""
-        return self.reduce(a + b)
-
-    def mul(self, a: Array, b: Array) -> Array:
-        """The product."""
-        return self.reduce(a * b)
-
-    def negative(self, a: Array) -> Array:
-        """Minus every entry."""
-        return self.reduce(self.prime - a)
-
-    def sum(self, a: Array, axes: tuple[int, ...]) -> Array:
-        """The sum over axes."""
-        return self.reduce(a.sum(axes, keepdims=True))
 
     def matmul(self, A: Array, B: Array) -> Array:
         """Products of matrices: exact sums of a few products, or of many in floats."""
@@ -172,7 +154,7 @@ class Residues(Numbers):
             raise RejectionError("the point is unusable: a division by zero mod p")
         return self.power_of(a, self.prime - 2)
 
-    def root(self, a: Array, node: Node, salts: Salts) -> Array:  # noqa: ARG002
+    def root(self, a: Array, _salts: Salts) -> Array:
         """x^((p+1)/4); all entries must be squares, and not zero."""
         roots = self.power_of(a, (self.prime + 1) // 4)
         if not (a.all() and (self.mul(roots, roots) == a).all()):
@@ -204,7 +186,7 @@ class Residues(Numbers):
         """A random function with values 0 and 1."""
         return (self._functions(a, salts, STEPS) % np.uint64(2)).astype(np.int64)
 
-    def choose(self, a: Array, choice: Choice, salts: Salts) -> Array:
+    def choose(self, a: Array, salts: Salts, choice: Choice) -> Array:
         """The experts with the largest drawn numbers, the first ones among equals."""
         drawn = (self._functions(a, salts, STEPS) >> np.uint64(12)).astype(np.int64)
         if choice.groups:
@@ -217,36 +199,46 @@ class Residues(Numbers):
 
     # Constants.
 
-    def rotation(self, spec: Transformer, positions: int) -> tuple[Array, Array]:
-        """Powers of points of the circle, the same for angles that are rational multiples."""
-        angles = multiples(spec)
-        turns = [[self._circle(i, n * j) for j in range(positions)] for i, n in angles]
-        table = np.array(turns, np.int64).reshape(len(angles), positions, 2)
-        return table[..., 0], table[..., 1]
+    def circles(self, spec: Transformer) -> list[tuple[int, int]]:
+        """For every plane a point of the circle, by a number s, and the power that is its angle."""
+        return [
+            (int(self.drawn(CIRCLES, np.array([number]))[0]), power)
+            for number, power in multiples(spec)
+        ]
 
-    def _point_of_circle(self, number: int, power: int) -> tuple[int, int]:
-        p = self.prime
-        s = int(self.drawn(CIRCLES, np.array([number]))[0])
-        scale = pow(1 + s * s, -1, p)  # -1 is not a square
-        x, y = (1 - s * s) * scale % p, 2 * s * scale % p
-        cos, sin = 1, 0
-        while power:
-            if power & 1:
-                cos, sin = (cos * x - sin * y) % p, (cos * y + sin * x) % p
-            x, y = (x * x - y * y) % p, 2 * x * y % p
-            power >>= 1
-        return cos, sin
+    def rotation(self, spec: Transformer, positions: int) -> tuple[Array, Array]:
+        """Powers of points ((1 - s^2) / (1 + s^2), 2 s / (1 + s^2)) of the circle."""
+        p, turns = self.prime, []
+
+        def times(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
+            return (a[0] * b[0] - a[1] * b[1]) % p, (a[0] * b[1] + a[1] * b[0]) % p
+
+        for s, power in self.circles(spec):
+            if (1 + s * s) % p == 0:  # never, where -1 is not a square
+                raise RejectionError("the point is unusable: a rotation has no value")
+            scale = pow(1 + s * s, -1, p)
+            square, angle = ((1 - s * s) * scale % p, 2 * s * scale % p), (1, 0)
+            while power:
+                angle = times(angle, square) if power & 1 else angle
+                square, power = times(square, square), power >> 1
+            points = [(1, 0)]
+            while len(points) < positions:
+                points.append(times(points[-1], angle))
+            turns.append(points)
+        table = np.array(turns, np.int64).reshape(len(turns), positions, 2)
+        return table[..., 0], table[..., 1]
 
     def power(self, rate: Fraction | Rate, exponents: int) -> list[int]:
         """The powers of a decay rate."""
-        base = self._slope(rate) if isinstance(rate, Rate) else self.number(rate)
-        powers = [1]
+        base, powers = self.base(rate), [1]
         while len(powers) < exponents:
             powers.append(powers[-1] * base % self.prime)
         return powers
 
-    def _slope(self, rate: Rate) -> int:
-        """A power of a random residue, one for every fractional part of an exponent."""
+    def base(self, rate: Fraction | Rate) -> int:
+        """A decay rate; slopes are powers of one residue for each fraction of an exponent."""
+        if isinstance(rate, Fraction):
+            return self.number(rate)
         whole = rate.exponent.numerator // rate.exponent.denominator
         rest = rate.exponent - whole
         unit = rate.fine * _SLOPE_UNIT
@@ -263,7 +255,7 @@ class Residues(Numbers):
 class FreeRoots(Residues):
     """The same with drawn roots: no true roots, but with the derivative of roots (section 9)."""
 
-    def root(self, a: Array, node: Node, salts: Salts) -> Array:  # noqa: ARG002
+    def root(self, a: Array, salts: Salts) -> Array:
         """A random function without zeros."""
         return self._without_zero(a, salts, ROOTS)
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from segre.kernel.arrays import Array, Salts
 from segre.kernel.document import MANY, WORD, RejectionError, distinct, items, keys, whole
-from segre.kernel.graph import Graph, Node
+from segre.kernel.graph import Graph
 from segre.kernel.linear import determinant, determinant_work
 from segre.kernel.meter import ARRAYS, meter
 from segre.kernel.point import Batch, Point, Progress
@@ -189,7 +189,7 @@ class _Watching(Residues):
         self.entry = np.zeros(batch, np.int64)
         self.zero = np.zeros(batch, bool)
 
-    def root(self, a: Array, node: Node, salts: Salts) -> Array:  # noqa: ARG002
+    def root(self, a: Array, _salts: Salts) -> Array:
         """Roots; the first radicand without one is noted, for each element of the batch."""
         roots = self.power_of(a, (self.prime + 1) // 4)
         bad = (a == 0) | (self.mul(roots, roots) != a)
