@@ -6,9 +6,8 @@ are the true ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -158,18 +157,6 @@ def _salts(value: Any, numbers: list[int], graph: Graph) -> dict[int, Salts]:
 # In balls.
 
 
-@dataclass(frozen=True)
-class _Minor:
-    """A minor at a real point."""
-
-    graph: Graph
-    rows: list[Any]
-    columns: list[int]
-    seed: int
-    vocab: int
-    types: int
-
-
 def _in_balls(
     certificate: Certificate, graph: Graph, checks: list[str], progress: Progress
 ) -> None:
@@ -179,40 +166,39 @@ def _in_balls(
             raise RejectionError(f"{key}: a minor in balls has none; it must be null")
     lower = keys(sections["lower"], ("kind", "rows", "columns", "bits", "seed"), "lower")
     vocab, types = (spec.vocab, spec.types) if isinstance(spec, Transformer) else (0, 0)
-    inputs = (WORD - _TYPES) // spec.t if vocab else WORD // prod(graph.input_shape)
-    places = _places(lower, claim.lower, inputs, graph)
+    most = (WORD - _TYPES) // spec.t if vocab else WORD // prod(graph.input_shape)
+    rows, columns = _places(lower, claim.lower, most, graph)
     bits = whole(lower["bits"], "lower.bits", FEWEST_BITS, MOST_BITS)
     seed = whole(lower["seed"], "lower.seed", 0, WORD - 1)
-    bits = _proved(_Minor(graph, *places, seed, vocab, types), bits, progress)
+
+    def inputs(numbers: Sequence[int]) -> Batch:
+        return Batch(real_inputs(graph, seed, numbers, vocab, types))
+
+    def prove() -> None:
+        point = Point(graph, Balls(), real_weights(graph, seed))
+        rates = point.numbers.rates
+        meter().require(point.work(rows) + _regular_work(rates, len(rows)))
+        prove_regular(point.jacobian(rows, inputs, columns, progress), rates)
+
+    bits = _precise_enough(prove, bits)
     checks.append(
         f"The Jacobian at the real point of seed {seed} has a minor of size {claim.lower} that is "
         f"regular, in balls of {bits} bits: the dimension is at least {claim.lower}."
     )
 
 
-def _proved(minor: _Minor, bits: int, progress: Progress) -> int:
-    """Prove a minor regular with as many bits as it takes."""
+def _precise_enough(prove: Callable[[], None], bits: int) -> int:
+    """Prove something in balls of as many bits as it takes."""
     while True:
         try:
             with ctx.workprec(bits):
-                _prove(minor, progress)
+                prove()
         except UncertainError as reason:
             if bits == MOST_BITS:
                 raise RejectionError(f"lower: at {bits} bits, {reason}") from None
             bits = min(2 * bits, MOST_BITS)
         else:
             return bits
-
-
-def _prove(minor: _Minor, progress: Progress) -> None:
-    graph, size, numbers = minor.graph, len(minor.rows), Balls()
-    point = Point(graph, numbers, real_weights(graph, minor.seed))
-    meter().require(point.work(minor.rows) + _regular_work(numbers.rates, size))
-
-    def inputs(some: Sequence[int]) -> Batch:
-        return Batch(real_inputs(graph, minor.seed, some, minor.vocab, minor.types))
-
-    prove_regular(point.jacobian(minor.rows, inputs, minor.columns, progress), numbers.rates)
 
 
 def _regular_work(rates: Rates, size: int) -> float:
