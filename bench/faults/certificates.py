@@ -125,7 +125,7 @@ def forged(document: Document, seed: int) -> Document:
     wanted = [p for p in whole if p[0] in ("claim", "upper")] if chance.random() < 0.4 else whole
     for path in chance.sample(wanted, min(len(wanted), chance.randint(1, 3))):
         value = at(result, path)
-        other = chance.choice([value + 1, max(0, value - 1), chance.randrange(value + 3)])
+        other = chance.choice([value + 1, max(0, value - 1), chance.randrange(abs(value) + 3)])
         at(result, path[:-1])[path[-1]] = other
     if chance.random() < 0.3:
         result["point"]["seed"] = chance.randrange(2**64)

@@ -139,7 +139,10 @@ def _uppers(proof: Proof, graph: Graph) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def _graph(net: Architecture) -> Graph:
     """The kernel's own graph of a network."""
-    return graph_of(read_spec(net.document()))
+    try:
+        return graph_of(read_spec(net.document()))
+    except RejectionError as reason:
+        raise UnsupportedError(f"no certificate: {reason}") from None
 
 
 def spaces_of(net: Architecture, graph: Graph, prime: int, seed: int) -> tuple[int, dict[str, Any]]:

@@ -11,9 +11,9 @@ from segre import certify, dimension, explain, verify
 from segre.errors import SpecError, UnluckyError
 from segre.fields.prime import Prime
 from segre.fields.real import Real
+from segre.kernel.document import sha256
 from segre.models import architecture
 from segre.network import forward
-from segre.referee.claims import sha256
 from segre.referee.transformers.modular import Modular
 from segre.slope import Slope
 from segre.symmetry.finite import discrete_symmetries

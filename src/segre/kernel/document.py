@@ -41,6 +41,16 @@ MANY = 10**LONGEST_NUMBER
 WORD = 1 << 64
 # The reader of specs would raise 10 to any power.
 _FRACTION = re.compile(r"[0-9]{1,20}(\.[0-9]{1,30})?(e[+-]?[0-9]{1,2})?|[0-9]{1,20}/[0-9]{1,20}")
+# What the page says of the heads of stacks: other values would be computed wrongly.
+_STEPS = {
+    "weigh": ("identity", "exp", "taylor"),
+    "normalise": ("none", "keys", "both", "centred"),
+    "feature": ("none", "square", "exp", "relu", "elu1", "silu"),
+    "unit": ("none", "sphere", "layer"),
+    "conv": ("none", "full", "depthwise", "shared"),
+    "gate": ("none", "head", "element"),
+    "bias": ("none", "key", "query", "both"),
+}
 _FRACTIONS = ("eps", "cap", "logitcap", "scale", "limit", "mixeps", "skip")
 
 
@@ -130,9 +140,14 @@ def parsed_spec(value: Any) -> Spec:
     kind = value.get("kind")
     reader = kinds.get(kind, Network) if isinstance(kind, str) else Network
     try:
-        return reader.from_mapping(value)
+        spec = reader.from_mapping(value)
     except SpecError as error:
         raise RejectionError(" ".join(str(error).split())[:300]) from None
+    for one in spec.mechanisms if isinstance(spec, Network) else ():
+        for step, described in _STEPS.items():
+            if (found := getattr(one, step)) not in described:
+                raise RejectionError(f"spec: {step}={found} is not known to the kernel")
+    return spec
 
 
 def _claim(value: Any) -> Claim:

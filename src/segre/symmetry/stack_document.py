@@ -120,9 +120,6 @@ def _beside(spec: Network, i: int, where: str, roots: Iterable[str]) -> Iterator
 
 def _pooled(spec: Network, i: int, unit: Units) -> Entry:
     """Heads with the same constant weights: only the sum of their value maps matters."""
-    if spec.layers[i].dv is None:
-        groups = dict.fromkeys(one.group for one in unit.places)
-        return sources(*({"tensor": f"{_part(spec, i, g)}/W_V"} for g in groups))
     heads = [one.number for one in unit.places]
     return {"free": "special", "name": "pooled-heads", "layer": i + 1, "heads": heads}
 
