@@ -76,7 +76,8 @@ class Group:
 class Pass:
     """The variations of all nodes along one entry; `moved` has those of the weights.
 
-    Where a tensor of `vanish` is added, the entry itself asks that no shift is left.
+    Where a tensor of `vanish` is added, the entry itself asks that no shift is left. `started` has
+    variations of the norms of tables, see spaces.py.
     """
 
     def __init__(
@@ -86,10 +87,11 @@ class Pass:
         parameters: int,
         moved: Mapping[Place, Variation],
         vanish: Collection[Place] = (),
+        started: Mapping[int, Variation] | None = None,
     ) -> None:
         self.facts, self.graph, self.prime = facts, facts.graph, facts.prime
         self.group, self.skew, self.parameters = group, group.skew, parameters
-        self.moved, self.vanish = moved, vanish
+        self.moved, self.vanish, self.started = moved, vanish, started or {}
         self.conditions: dict[Any, Shift] = {}
         self.values: list[Variation] = []
         self.at = 0
@@ -103,7 +105,11 @@ class Pass:
                 skip = inside[self.at].output
                 self._check_inside(inside[self.at])
             region = self.facts.regions.get(self.at)
-            if region is not None:
+            if self.at in self.started and region is not None:
+                if self._of(region.inputs[0]):
+                    raise self._refused("a table moves in two ways")
+                self.values.append(self.started[self.at])
+            elif region is not None:
                 self.values.append(getattr(self, "_" + region.name)(region))
             elif node.op == "weight" or self.at < skip:
                 self.values.append(NONE)  # of weights see _of; nothing reads the inside of a region
@@ -168,6 +174,11 @@ class Pass:
         for i in (0, 1):
             value, other = self._of(node.args[i]), letters[1 - i]
             for term, count in value.moves.items():
+                if self._chosen(term, node.args[1 - i], letters[i], out):
+                    eye = np.eye(self.parameters, dtype=np.int64)
+                    along = {-2: ONES}
+                    shifts.append(Shift(eye, eye > 0, along, False, "all", relative=True))
+                    continue
                 key, sign = self._bilinear(term, letters[i], other, out, side=i)
                 inner[key] += sign * count
             for shift in value.shifts:
@@ -175,6 +186,14 @@ class Pass:
                     shifts += self._contracted(shift, node, i, letters, out)
         moves = {self._outer(key, out): count for key, count in inner.items() if count}
         return Variation(moves, self._merged(shifts, node.shape))
+
+    def _chosen(self, term: Turn | Charge, other: int, own: str, out: str) -> bool:
+        """Whether every token has the factor of its own column in a table."""
+        if isinstance(term, Turn) or len(term.axes) != 1 or own[term.axes[0][1]] in out:
+            return False
+        node = self.graph.nodes[other]
+        table = own[-1] == own[term.axes[0][1]] and out == own[:-1] + out[-1]
+        return table and node.op == "take" and node.data[1] in self.facts.simplices
 
     def _bilinear(
         self, term: Turn | Charge, own: str, other: str, out: str, *, side: int
@@ -569,14 +588,19 @@ class Pass:
             if not self.skew or (region.params["centred"] and not self._fixed(axes)):
                 raise self._refused("a norm sees this change of basis")
             moves[term] = count
+        left = []
         for shift in value.shifts:
+            ones = shift.along.get(axes[0]) == ONES
             if shift.relative:
-                if eps or any(shift.along.get(axis) != ONES for axis in axes):
-                    self._must_vanish(shift)
-            elif not (centred and shift.along.get(axes[0]) == ONES):
-                differences = centred and shift.exact and axes[0] not in shift.along
-                self._must_vanish(shift, axes[0] if differences else None)
-        return Variation(moves)
+                lost = not eps and all(shift.along.get(axis) == ONES for axis in axes)
+            elif centred and shift.exact and axes[0] not in shift.along:
+                self._must_vanish(shift, axes[0])  # up to multiples of 1
+                lost = True
+            else:
+                lost = centred and ones
+            if not lost:
+                left.append(replace(shift, along={}, exact=False, relative=False))
+        return Variation(moves, tuple(left))
 
     def _fixed(self, axes: tuple[int, ...]) -> bool:
         return len(axes) == 1 and self.group.fixes_ones

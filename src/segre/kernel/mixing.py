@@ -162,7 +162,8 @@ class _Together:
 
     def weight(self, head: Head, name: str) -> Matrix:
         """A tensor of a head."""
-        return self.facts.weights[head.part, name][head.number]
+        tensor: Matrix = self.facts.weights[head.part, name][head.number]
+        return tensor
 
     def times(self, *factors: Matrix) -> Matrix:
         """A product of matrices."""
@@ -192,7 +193,8 @@ class _Together:
         span = images(self.facts).spans[x]
         if span.shift is not None:
             raise RejectionError("tokens do not lie in a linear space")
-        return span.basis
+        basis: Matrix = span.basis
+        return basis
 
     def scores(self, head: Head) -> Matrix:
         """A = W_K^T W_Q, each beside its bias."""
@@ -352,7 +354,9 @@ class _Together:
             seen = [self.times(left, A[h], right.T).reshape(-1) for h in others]
             into, out = self.solved(K[k][:, :a], one), self.solved(Q[k][:, :a], one)
             for c in self._full(np.array(seen).T):
-                X = -sum(A[h] * int(x) % p for h, x in zip(others, c, strict=True)) % p
+                X = np.zeros((r, r), np.int64)
+                for h, x in zip(others, c, strict=True):
+                    X = (X - A[h] * int(x)) % p
                 D = self.times(into.T, X[:a])
                 F = self.times((X - self.times(K[k].T, D))[:, :a] % p, out)
                 tangent = {
@@ -414,7 +418,8 @@ class _Together:
                 )
                 result = np.einsum(f"{done},{letter}->{kept}", result, factor) % self.prime
                 done = kept
-            return np.einsum(f"{done}->{last}", result)
+            turned: Matrix = np.einsum(f"{done}->{last}", result)
+            return turned
 
         eye, unit = np.eye(len(W), dtype=np.int64), np.eye(self.layer.a, dtype=np.int64)
         parts = [
@@ -428,7 +433,9 @@ class _Together:
             parts.append(by("qs,bp,oi->opqsib", A, V, eye))
         flat = np.concatenate([part.reshape(*part.shape[:4], -1) for part in parts], -1)
         orders = list(permutations((1, 2, 3))) if joint else [(1, 2, 3), (2, 1, 3)]
-        total = sum(flat.transpose(0, *order, 4) for order in orders) % self.prime
+        total = np.zeros_like(flat)
+        for order in orders:
+            total = (total + flat.transpose(0, *order, 4)) % self.prime
         r = B.shape[1]
         if joint:
             places = list(combinations_with_replacement(range(r), 3))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
@@ -65,7 +65,7 @@ def check(certificate: Certificate, graph: Graph, progress: Progress) -> tuple[i
     found = _rank(facts, rows)
     if upper["rank"] != found:
         raise RejectionError(f"upper.rank: {quote(upper['rank'])}, but the rank is {found}")
-    _guard(facts, spec, rows)
+    _guard(facts, rows)
     progress("upper bound", 1, 1)
     sentence = (
         f"{wider}Lemmas prove {len(entries)} spaces; their generators have rank {found}, "
@@ -115,32 +115,48 @@ def _rank(facts: Facts, rows: list[Matrix]) -> int:
     return rank(np.concatenate(rows), facts.prime)
 
 
-def _guard(facts: Facts, spec: Spec, rows: list[Matrix]) -> None:
-    """Two inputs at which no generator may change the outputs; this is no part of the proof."""
-    field = FreeRoots(facts.prime, facts.field.seed)
-    graph = facts.graph
-    point = Point(graph, field, field.weights(graph))
+def _guard(facts: Facts, rows: list[Matrix]) -> None:
+    """At two inputs no generator may change an output; this is no part of the proof.
+
+    Generators that change one at soft token sequences must not at true ones.
+    """
+    if not any(len(some) for some in rows):
+        return
+    found = _watched(facts, hard=False)
+    changed = [i for i, some in enumerate(rows) if facts.field.matmul(found, some.T[None]).any()]
+    if changed and facts.simplices:
+        found = _watched(facts, hard=True)
+        changed = [i for i in changed if facts.field.matmul(found, rows[i].T[None]).any()]
+    if changed:
+        raise RejectionError(f"upper.spaces[{changed[0]}]: a generator changes an output")
+
+
+def _watched(facts: Facts, *, hard: bool) -> Matrix:
+    """All rows of the Jacobian at two inputs, mod p with free roots."""
+    drawn_roots, graph = FreeRoots(facts.prime, facts.field.seed), facts.graph
+    point = Point(graph, drawn_roots, drawn_roots.weights(graph))
     outputs = prod(graph.shape(graph.output))
-    blocks = [size for size in (getattr(spec, "vocab", 0), getattr(spec, "types", 0)) if size]
+    sizes: Any = [getattr(facts.spec, key, 0) for key in ("vocab", "types")]
+    blocks = [size for size in sizes if size]
 
     def inputs(numbers: Sequence[int]) -> Batch:
         salts = np.zeros((len(numbers), graph.input_shape[1]), np.uint64)
-        return Batch(field.soft(field.inputs(graph.input_shape, numbers, salts), *blocks))
+        drawn = drawn_roots.inputs(graph.input_shape, numbers, salts)
+        if not hard:
+            return Batch(drawn_roots.soft(drawn, *blocks))
+        chosen = [np.eye(size, dtype=np.int64)[drawn[:, 0] % size] for size in blocks]
+        return Batch(np.concatenate(chosen, -1).swapaxes(1, 2))
 
-    watched: list[Matrix] = []
+    found: list[Matrix] = []
     for number in range(MOST_INPUTS):
         try:
-            watched.append(point.jacobian([(number, o) for o in range(outputs)], inputs))
+            found.append(point.jacobian([(number, o) for o in range(outputs)], inputs))
         except RejectionError:  # a division by zero mod p
             continue
-        if len(watched) == 2:
+        if len(found) == 2:
             break
-    if not watched:
-        raise RejectionError("the point is unusable: no input has outputs mod p")
-    found = np.concatenate(watched)
-    for i, some in enumerate(rows):
-        if facts.field.matmul(found[None], some.T[None]).any():
-            raise RejectionError(f"upper.spaces[{i}]: a generator changes an output")
+    none = np.zeros((0, graph.parameters), np.int64)
+    return np.concatenate([none, *found])[None]
 
 
 def generators(facts: Facts, entry: Any, where: str) -> Matrix:
@@ -165,7 +181,8 @@ def _proved(reader: _Reader) -> Matrix:
     if not count:
         return np.zeros((0, facts.graph.parameters), np.int64)
     given = items(reader.entry.get("vanish", []), f"{where}.vanish")
-    run = Pass(facts, group, count, moved, [reader.place(name, where) for name in given])
+    vanish = [reader.place(name, where) for name in given]
+    run = Pass(facts, group, count, moved, vanish, reader.started)
     run.run()
     rows = np.zeros((count, facts.graph.parameters), np.int64)
     for place, tangent in tangents.items():
@@ -228,6 +245,7 @@ class _Reader(ABC):
     facts: Facts
     entry: dict[str, Any]
     where: str
+    started: dict[int, Variation] = field(default_factory=dict)
 
     @abstractmethod
     def read(self) -> Read:
@@ -276,6 +294,11 @@ class _Basis(_Reader):
         moved: dict[Place, Variation] = {}
         for i, port in enumerate(items(entry["ports"], f"{where}.ports")):
             place, term, count = self._port(port, f"{where}.ports[{i}]")
+            if port.get("normed"):
+                node, more = self._normed(place, term, count)
+                tangents[place] = (tangents.get(place, 0) + more) % self.facts.prime
+                self.started[node] = Variation({term: count})
+                continue
             more = self._tangent(place, term, count)
             tangents[place] = (tangents.get(place, 0) + more) % self.facts.prime
             moves = dict(moved[place].moves) if place in moved else {}
@@ -284,7 +307,7 @@ class _Basis(_Reader):
         return self.group, tangents, moved
 
     def _port(self, port: Any, where: str) -> tuple[Place, Turn | Charge, int]:
-        keys(port, ("tensor", "reads"), where, ("axis", "gain", "under", "degree"))
+        keys(port, ("tensor", "reads"), where, ("axis", "gain", "under", "degree", "normed"))
         place, reads = self.place(port["tensor"], f"{where}.tensor"), port["reads"]
         shape, size = self.shape(place), len(self.copies)
         if shape[:size] != self.copies or not isinstance(reads, bool):
@@ -343,6 +366,29 @@ class _Basis(_Reader):
                 moved = np.moveaxis(moved.reshape(number, *rest), 1, axis)
             result[(*copy, slice(None), *copy)] = moved * count % prime
         return result.reshape(size, *shape)
+
+    def _normed(self, place: Place, term: Turn | Charge, count: int) -> tuple[int, Matrix]:
+        """A table whose columns move so that what its norm gives moves like a port."""
+        facts, graph, prime = self.facts, self.facts.graph, self.facts.prime
+        uses = [i for i, node in enumerate(graph.nodes) if place in map(facts.place, node.args)]
+        norms = [r for r in graph.regions if r.name == "norm" and r.inputs == tuple(uses)]
+        here = term.axis if isinstance(term, Turn) else dict(term.axes).get(0)
+        if len(uses) != 1 or len(norms) != 1 or self.started or self.copies or here != -2:
+            raise RejectionError(f"{self.where}: not a table that is normed alone")
+        node, params = graph.nodes[uses[0]], norms[0].params
+        chosen = graph.nodes[node.args[1]]
+        alone = facts.place(node.args[0]) == place and chosen.op == "take"
+        readers = [node for node in graph.nodes if uses[0] in node.args]
+        inside = range(norms[0].first, norms[0].output + 1)
+        if not alone or chosen.data[1] not in facts.simplices or params["centred"]:
+            raise RejectionError(f"{self.where}: not a table that is normed alone")
+        if not params["eps"] or not all(graph.nodes.index(one) in inside for one in readers):
+            raise RejectionError(f"{self.where}: not a table that is normed alone, with an eps")
+        moved = self._tangent(place, term, count)
+        Y, d = facts.weights[place], self.width
+        sizes = (moved * Y % prime).sum(1, keepdims=True) % prime
+        share = pow(facts.number(params["eps"] * d), -1, prime)
+        return norms[0].output, (moved + sizes * share % prime * Y) % prime
 
     def _line(self, axis: int, axes: int) -> tuple[int, ...]:
         shape = [1] * axes
