@@ -17,12 +17,14 @@ from segre.polynomial.stages import weight_name
 from segre.spec import Network
 from segre.symmetry.basis import Basis, Scale
 from segre.symmetry.constants import Constants, Entries, Several, Slack
+from segre.symmetry.means import written
+from segre.symmetry.norms import port_of
 from segre.symmetry.piece import Piece
 from segre.symmetry.space import Bias, Port, Tensor, rotary_planes
 from segre.symmetry.special import CarriedMean, CommonForm, TiedMean, UnseenShift, ValueKernel
 from segre.symmetry.stack_document import Entry, basis, port, scale, sources, stack_entries
 from segre.symmetry.transformers import transformer_pieces
-from segre.symmetry.wiring import Norm
+from segre.symmetry.wiring import Norm, norm_before, own_sublayers, readers
 from segre.transformer.spec import Transformer
 
 _EVERY: dict[str, list[str]] = {"-2": [], "-1": []}  # one number for all entries
@@ -61,8 +63,31 @@ def polynomial_entries(spec: Polynomial) -> Iterator[Entry]:
 
 
 @singledispatch
-def _of(_free: Any, _spec: Transformer, piece: Piece) -> Iterator[Entry]:
-    yield {"free": "special", "name": piece.kind}
+def _of(_free: Any, spec: Transformer, piece: Piece) -> Iterator[Entry]:
+    if not piece.kind.startswith("word-"):
+        yield {"free": "special", "name": piece.kind}
+    elif piece.kind == "word-scale":
+        yield basis("torus", spec.vocab, (), [port("embed/tokens", -1)])
+    elif spec.norm == "rms":
+        yield from _words(spec, piece)
+
+
+def _words(spec: Transformer, piece: Piece) -> Iterator[Entry]:
+    """A table that moves so that what its norm gives moves as it should."""
+    if piece.kind == "word-gains":
+        tokens = {**port("embed/tokens", reads=True), "normed": True}
+        yield basis("torus", spec.d, (), [port("embed/norm.gain"), tokens])
+        return
+    gain = {"gain": "embed/norm.gain", "under": True} if spec.gain else {}
+    ports: list[Entry] = [{**port("embed/tokens"), "normed": True, **gain}]
+    first, *others = own_sublayers(spec)
+    ports += [_port(port_of(read)) for read in readers(spec, first)]
+    ports += [_port(one) for end in (first, *others) for one in written(spec, end)]
+    for end in (*others, ("head", "")):
+        site = norm_before(spec, end)
+        own = (site.part, site.gain) if site is not None and site.gain else None
+        ports += [_port(port_of(read, gain=own)) for read in readers(spec, end)]
+    yield basis("o", spec.d, (), ports)
 
 
 @_of.register
@@ -151,12 +176,8 @@ def _unseen_shift(free: UnseenShift, _spec: Transformer, _piece: Piece) -> Itera
 
 
 @_of.register
-def _common_form(free: CommonForm, _spec: Transformer, _piece: Piece) -> Iterator[Entry]:
-    ports = [_port(one) for one in free.shear.ports]
-    biases = [one.bias for one in free.shear.ports if one.reads and one.bias is not None]
-    own = [] if free.source is None else [{"tensor": _named(free.source)}]
-    named = {"name": "common-form", "norm": f"{free.site.part}/{free.site.name}"}
-    yield {"free": "special", **named, "ports": ports, "sources": [*own, *map(_source, biases)]}
+def _common_form(_free: CommonForm, _spec: Transformer, _piece: Piece) -> Iterator[Entry]:
+    yield {"free": "special", "name": "common-form"}
 
 
 @_of.register
