@@ -49,7 +49,7 @@ def stack_entries(spec: Network) -> Iterator[Entry]:
             yield from _Group(spec, i, g, joint).entries(pooled=g in pooled)
         for unit in pools:
             if layer.dv is not None or len(unit.places) > 1:
-                yield _pooled(spec, i, unit)
+                yield _pooled(i, unit)
         for alike in alike_heads(spec, i, arrives[i], parallel[i]):
             kinds = [piece.kind for piece in (*mixed_pieces(alike), *filled_pieces(alike))]
             heads = [one.number for one in alike.places]
@@ -118,7 +118,7 @@ def _beside(spec: Network, i: int, where: str, roots: Iterable[str]) -> Iterator
             yield sources({"tensor": f"{_part(spec, i, g)}/{name}", "where": where})
 
 
-def _pooled(spec: Network, i: int, unit: Units) -> Entry:
+def _pooled(i: int, unit: Units) -> Entry:
     """Heads with the same constant weights: only the sum of their value maps matters."""
     heads = [one.number for one in unit.places]
     return {"free": "special", "name": "pooled-heads", "layer": i + 1, "heads": heads}
