@@ -68,7 +68,7 @@ def check(certificate: Certificate, graph: Graph, progress: Progress) -> tuple[i
     _guard(facts, rows)
     progress("upper bound", 1, 1)
     sentence = (
-        f"{wider}Lemmas prove {len(entries)} spaces; their generators have rank {found}, "
+        f"{wider}Lemmas prove {len(entries)} space{'s' * (len(entries) != 1)}; their generators have rank {found}, "
         f"so the dimension is at most {graph.parameters - found}."
     )
     return graph.parameters - found, sentence
