@@ -67,8 +67,9 @@ def check(certificate: Certificate, graph: Graph, progress: Progress) -> tuple[i
         raise RejectionError(f"upper.rank: {quote(upper['rank'])}, but the rank is {found}")
     _guard(facts, rows)
     progress("upper bound", 1, 1)
+    listed = f"{len(entries)} space" + "s" * (len(entries) != 1)
     sentence = (
-        f"{wider}Lemmas prove {len(entries)} space{'s' * (len(entries) != 1)}; their generators have rank {found}, "
+        f"{wider}Lemmas prove {listed}; their generators have rank {found}, "
         f"so the dimension is at most {graph.parameters - found}."
     )
     return graph.parameters - found, sentence
