@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,12 @@ def whole(shape: tuple[int, ...]) -> Matrix:
     """The whole space of columns of a value of this shape."""
     eye = np.eye(shape[-2], dtype=np.int64)
     return np.broadcast_to(eye, (*shape[:-2], *eye.shape))
+
+
+def stacked(array: Matrix) -> Matrix:
+    """The matrices of all leading indices, one after the other."""
+    shape = array.shape
+    return np.ascontiguousarray(array).reshape(prod(shape[:-2]), *shape[-2:])
 
 
 def orthogonal(basis: Matrix, prime: int) -> Matrix:
@@ -57,7 +64,7 @@ class _Spaces:
     def reduced(self, basis: Matrix) -> Matrix:
         """The same space, or the whole one unless the rank is the largest for these sizes."""
         size, count = basis.shape[-2:]
-        flat = np.ascontiguousarray(basis).reshape(-1, size, count)
+        flat = stacked(basis)
         full = all(rank(one, self.prime) == min(size, count) for one in flat)
         if not full or count >= size:
             return whole((*basis.shape[:-1], 1))
@@ -98,7 +105,7 @@ class Images(_Spaces):
         if shift is not None:
             differences = (shift[..., 1:] - shift[..., :1]) % self.prime
             basis = self.reduced(np.concatenate([basis, differences], -1))
-        flat = np.ascontiguousarray(basis).reshape(-1, *basis.shape[-2:])
+        flat = stacked(basis)
         return [orthogonal(one, self.prime) for one in flat]
 
     def _weight(self, node: Node) -> Span:
@@ -136,7 +143,7 @@ class Images(_Spaces):
         """W times the basis, for every head of W."""
         lead = W.shape[:-2]
         basis = np.broadcast_to(basis, (*lead, *basis.shape[-2:]))
-        a, b = (np.ascontiguousarray(x).reshape(-1, *x.shape[-2:]) for x in (W, basis))
+        a, b = stacked(W), stacked(basis)
         return self.product(a, b).reshape(*lead, a.shape[1], b.shape[2])
 
     def _linear(self, span: Span, form: Any) -> Span:
@@ -252,7 +259,7 @@ class Readings(_Spaces):
     def vectors(self, node: int) -> list[Matrix]:
         """For every leading index the vectors (rows) of a node that no form sees."""
         rows = self.forms[node]
-        flat = np.ascontiguousarray(rows).reshape(-1, *rows.shape[-2:])
+        flat = stacked(rows)
         return [orthogonal(one.T, self.prime) for one in flat]
 
     def _read(self, node: int, rows: Matrix) -> None:
@@ -272,7 +279,7 @@ class Readings(_Spaces):
             W, x, _ = found
             lead = W.shape[:-2]
             rows = np.broadcast_to(rows, (*lead, *rows.shape[-2:]))
-            a, b = (np.ascontiguousarray(y).reshape(-1, *y.shape[-2:]) for y in (rows, W))
+            a, b = stacked(rows), stacked(W)
             rows = self.product(a, b).reshape(*lead, a.shape[1], b.shape[2])
             if len(self.graph.shape(x)) == 2:
                 rows = rows.reshape(-1, rows.shape[-1])
