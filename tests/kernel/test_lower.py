@@ -150,6 +150,52 @@ def test_at_another_point(spec: str, key: str) -> None:
     assert not verify(sealed(document)).valid
 
 
+def test_roots_come_in_any_order_and_with_short_salts() -> None:
+    document = certificate(MODULAR[3])
+    for root in document["roots"]:
+        while root["salts"] and not any(root["salts"][-1]):
+            root["salts"].pop()
+    document["roots"].reverse()
+    assert verify(sealed(document)).valid
+
+
+def test_any_precision_will_do() -> None:
+    for bits, valid in ((63, False), (64, True), (200, True), (4097, False)):
+        document = certificate(REAL[0])
+        document["lower"]["bits"] = bits
+        assert verify(sealed(document)).valid == valid
+
+
+@pytest.mark.parametrize("spec", [MODULAR[0], MODULAR[3], REAL[0]])
+def test_less_may_be_claimed(spec: str) -> None:
+    """No rows prove nothing, but are no error."""
+    document = certificate(spec)
+    document["lower"].update(rows=[], columns=[])
+    if spec in MODULAR:
+        document["lower"]["determinant"] = 1
+    if "salts" in document["lower"]:
+        document["lower"]["salts"] = {}
+    document["claim"].update(lower=0, status="bounds")
+    verdict = verify(sealed(document))
+    assert verdict.valid, verdict.reason
+    assert verdict.lower == 0
+
+
+@pytest.mark.parametrize("spec", [MODULAR[0], MODULAR[3], REAL[0], REAL[1]])
+def test_numbers_of_inputs_are_bounded(spec: str) -> None:
+    """Beyond, the random generator would begin again."""
+    document = certificate(spec)
+    document["lower"]["rows"][0][0] = 2**64 - 1
+    assert verify(sealed(document)).reason.startswith("lower.rows[0]")
+
+
+def test_progress_is_reported() -> None:
+    for spec in (MODULAR[3], REAL[0]):
+        seen: list[tuple[str, int, int]] = []
+        verify(certificate(spec), progress=lambda *step, seen=seen: seen.append(step))
+        assert any(name == "Jacobian rows" and done == total for name, done, total in seen)
+
+
 @pytest.mark.parametrize("spec", REAL)
 def test_minors_in_balls(spec: str) -> None:
     document = certificate(spec)

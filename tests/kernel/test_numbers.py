@@ -12,21 +12,10 @@ from segre.kernel.document import RejectionError
 from segre.kernel.graph import Choice
 from segre.kernel.linear import annihilator, determinant, rank, row_basis
 from segre.kernel.residues import NoRootError, Residues, Stream
+from support.scalar_transformer import u
 
 PRIMES = (65537, 8388593, 2147483629, 2147483647)
 NO_SALTS = np.zeros((1, 1), np.uint64)
-
-
-def scalar(seed: int, number: int, i: int) -> int:
-    """u(seed, number, i), as the page defines it."""
-
-    def mix(z: int) -> int:
-        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
-        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) % 2**64
-        return z ^ (z >> 31)
-
-    golden = 0x9E3779B97F4A7C15
-    return mix((mix((seed + (number + 1) * golden) % 2**64) + (i + 1) * golden) % 2**64)
 
 
 @pytest.mark.parametrize("seed", [0, 5, 2**64 - 1])
@@ -34,7 +23,7 @@ def test_streams(seed: int) -> None:
     indices = [0, 1, 77, 2**40, 2**63, 2**64 - 1]
     for number in (0, 3, 12):
         found = Stream(seed, number)(np.array(indices, np.uint64)).tolist()
-        assert found == [scalar(seed, number, i) for i in indices]
+        assert found == [u(seed, number, i) for i in indices]
 
 
 @pytest.mark.parametrize("prime", PRIMES)
@@ -78,13 +67,11 @@ def test_roots_and_drawn_functions() -> None:
     a, s = np.array([[z]]), np.array([salts], np.uint64)
     at = [v + (salt << 32) for v, salt in zip(z, salts, strict=True)]
     assert field.exp(a, s).ravel().tolist() == [
-        1 + scalar(seed, 2, i) % (prime - 1) if v else 1 for i, v in zip(at, z, strict=True)
+        1 + u(seed, 2, i) % (prime - 1) if v else 1 for i, v in zip(at, z, strict=True)
     ]
-    assert field.phi(a, s).ravel().tolist() == [scalar(seed, 6, i) % prime for i in at]
-    assert field.density(a, s).ravel().tolist() == [
-        1 + scalar(seed, 7, i) % (prime - 1) for i in at
-    ]
-    assert field.step(a, s).ravel().tolist() == [scalar(seed, 10, i) % 2 for i in at]
+    assert field.phi(a, s).ravel().tolist() == [u(seed, 6, i) % prime for i in at]
+    assert field.density(a, s).ravel().tolist() == [1 + u(seed, 7, i) % (prime - 1) for i in at]
+    assert field.step(a, s).ravel().tolist() == [u(seed, 10, i) % 2 for i in at]
 
 
 @pytest.mark.parametrize("groups", [0, 2, 3])
@@ -96,7 +83,7 @@ def test_choices(groups: int) -> None:
     found = field.choose(a, np.zeros((3, 4), np.uint64), choice)
     for n in range(3):
         for c in range(4):
-            drawn = [scalar(seed, 10, int(x)) >> 12 for x in a[n, :, 0, c]]
+            drawn = [u(seed, 10, int(x)) >> 12 for x in a[n, :, 0, c]]
             allowed = list(range(6))
             if groups:
                 size = 6 // groups
