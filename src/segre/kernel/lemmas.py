@@ -30,6 +30,7 @@ from segre.kernel.variation import (
     Variation,
     ancestors,
     bare,
+    bounded,
     letters_of,
     times,
 )
@@ -233,7 +234,7 @@ class Pass:
         array = shift.array * vector % self.prime
         along = {k: d for k, d in shift.along.items() if k != axis}
         found = replace(
-            shift, along=along, parent=shift, whole=shift.whole and not shift.along[axis]
+            shift, along=along, parent=shift, whole=0 if shift.along[axis] else shift.whole
         )
         key = "spread", shift.key, size, axis, shift.along[axis]
         return replace(found, array=array, mask=np.repeat(shift.mask, size, axis), key=key)
@@ -260,6 +261,9 @@ class Pass:
             if form.value is None:
                 return []
             if shift.exact and {x for x in own if x not in out and x in letters} == {letter}:
+                for axis, direction in shift.along.items():
+                    if direction and own[axis] in letters and own[axis] != letter:
+                        shift = self._spread(shift, self.graph.shape(arg)[axis], axis)
                 return [self._exact(shift, own, form.value, letters, out, ("form", form.key))]
         if numbers is None or not shift.exact:
             kept = {k: d for k, d in along.items() if k in out and k not in letters}
@@ -348,7 +352,7 @@ class Pass:
         along = {i - 1 - len(out): directions.get(out[i - 1], ONES) for i in missing}
         array, mask = np.expand_dims(array, missing), np.expand_dims(mask, missing)
         key = "product", shift.key, own, letters, out, name
-        same = shift.whole and name == ("form", ())  # that is, times one
+        same = shift.whole if name == ("form", ()) else 0  # that is, times one
         return Shift(array, mask, along, True, key, parent=shift, whole=same)
 
     # Skips join spaces; biases follow, or take constants back.
@@ -416,7 +420,7 @@ class Pass:
         known = {shift.key for shift in ancestors(b)}
         parent = next((shift for shift in ancestors(a) if shift.key in known), None)
         array, key = (a.array + b.array) % self.prime, ("sum", a.key, b.key)
-        whole = a.whole and b.whole
+        whole = bounded(a.whole + b.whole) if a.whole and b.whole else 0
         mask = array != 0 if whole else a.mask | b.mask
         return Shift(array, mask, a.along, True, key, parent, whole, relative=a.relative)
 
@@ -460,7 +464,7 @@ class Pass:
             shift = self._spread(shift, node.shape[k], k)
         factor, key = numbers[0], ("times", shift.key, numbers[1])
         array, mask = shift.array * factor % self.prime, shift.mask & np.ones(factor.shape, bool)
-        return replace(shift, array=array, mask=mask, key=key, parent=shift, whole=False)
+        return replace(shift, array=array, mask=mask, key=key, parent=shift, whole=0)
 
     # Numbers and places.
 
@@ -472,7 +476,7 @@ class Pass:
                 return shift
             array = shift.array * number % self.prime
             key = "times", shift.key, number
-            return replace(shift, array=array, key=key, parent=shift, whole=False)
+            return replace(shift, array=array, key=key, parent=shift, whole=0)
 
         return replace(value, shifts=tuple(scaled(shift) for shift in value.shifts))
 
@@ -495,7 +499,7 @@ class Pass:
                 array = shift.array.sum(node.data, keepdims=True) % self.prime
                 mask = np.asarray(shift.mask.any(node.data, keepdims=True))
                 key = "total", shift.key, node.data
-                shift = replace(shift, array=array, mask=mask, key=key, parent=shift)
+                shift = replace(shift, array=array, mask=mask, key=key, parent=shift, whole=0)
             along = {k: d for k, d in shift.along.items() if k not in node.data}
             shifts.append(replace(shift, along=along))
         return Variation(value.moves, tuple(shifts))
@@ -617,7 +621,8 @@ class Pass:
                 shifts.append(replace(shift, relative=True))
             elif shift.relative and degree is not None:
                 array, key = shift.array * degree % self.prime, ("times", shift.key, degree)
-                shifts.append(replace(shift, array=array, key=key, parent=shift))
+                size = bounded(shift.whole * degree)
+                shifts.append(replace(shift, array=array, key=key, parent=shift, whole=size))
             else:
                 shifts.append(replace(shift, along={}, exact=False, relative=False))
         moves = {term: degree * count for term, count in values[0].moves.items()}

@@ -39,11 +39,22 @@ from segre.kernel.point import Batch, Point, Progress
 from segre.kernel.residues import FreeRoots, Residues
 from segre.kernel.spans import images, readings
 from segre.kernel.special import special
-from segre.kernel.variation import ONES, Charge, Direction, Shift, Turn, Variation, ancestors, times
+from segre.kernel.variation import (
+    ONES,
+    Charge,
+    Direction,
+    Shift,
+    Turn,
+    Variation,
+    ancestors,
+    bounded,
+    times,
+)
 from segre.transformer.spec import Transformer
 
 GROUPS = ("gl", "o", "o1", "torus", "planes", "plane-scales", "turns", "shear", "scale")
 MOST_TIMES = 1 << 10
+STEP, ENTRY = 2e-5, 1e-7  # seconds for a node, and for an entry of a generator
 MOST_INPUTS = 64  # that are tried, to find two at which the network has a value mod p
 NO_GROUP = Group(np.zeros((0, 0, 0), np.int64))
 
@@ -181,6 +192,7 @@ def _proved(reader: _Reader) -> Matrix:
     count = next(iter(tangents.values())).shape[0] if tangents else 0
     if not count:
         return np.zeros((0, facts.graph.parameters), np.int64)
+    meter().charge(len(facts.graph.nodes) * STEP + count * facts.graph.parameters * ENTRY)
     given = items(reader.entry.get("vanish", []), f"{where}.vanish")
     vanish = [reader.place(name, where) for name in given]
     run = Pass(facts, group, count, moved, vanish, reader.started)
@@ -285,7 +297,8 @@ class _Basis(_Reader):
         if len({x for plane in planes for x in plane}) != 2 * len(planes):
             raise RejectionError(f"{where}.planes: a dimension occurs twice")
         copies = [whole(x, f"{where}.copies", 1, 1 << 16) for x in items(entry["copies"], where)]
-        meter().require_bytes(8 * width**4)
+        diagonal = name in ("torus", "plane-scales", "scale")
+        meter().require_bytes(16 * width ** (2 if diagonal else 4))
         basis = list(_matrices(name, width, start, planes))
         if not basis:
             raise RejectionError(f"{where}: the group has dimension 0")
@@ -408,11 +421,10 @@ def _matrices(name: str, width: int, start: int, planes: list[Any]) -> Iterator[
     dims = range(start, width)
     if name == "scale":
         yield np.ones(1, np.int64)
-    elif name in ("torus", "plane-scales"):
-        for plane in planes:
-            yield np.diag(unit(plane[0], plane[0]) + unit(plane[1], plane[1]))
-        for j in dims:
-            yield np.diag(unit(j, j))
+    elif name in ("torus", "plane-scales") or width == 1:
+        eye = np.eye(width, dtype=np.int64)
+        yield from (eye[a] + eye[b] for a, b in planes)
+        yield from (eye[j] for j in dims)
     elif name == "gl":
         yield from (unit(j, k) for j in dims for k in dims)
     elif name == "shear":
@@ -458,7 +470,8 @@ class _Constants(_Reader):
             array = np.zeros((count, *patterns.shape[1:]), np.int64)
             array[first : first + len(patterns)] = patterns * sign % self.facts.prime
             key = "source", shape, tuple(along), first, sign, str(given[i].get("columns")), lemma
-            shift = Shift(array, array != 0, along, True, key, whole=lemma is None, lemma=lemma)
+            size = 0 if lemma else bounded(abs(sign))
+            shift = Shift(array, array != 0, along, True, key, whole=size, lemma=lemma)
             tangent = array
             for axis, direction in along.items():
                 line = self.facts.vector(direction, shape[axis]).reshape(-1, *(1,) * (-axis - 1))
@@ -497,7 +510,9 @@ class _Constants(_Reader):
             axis = next((a for a in range(-len(shape), 0) if str(a) == name), None)
             if axis is None:
                 raise RejectionError(f"{where}.along: {quote(name)} is not an axis")
-            directions[axis] = self._inverse(gains, shape[axis], f"{where}.along")
+            direction = self._inverse(gains, shape[axis], f"{where}.along")
+            if shape[axis] > 1 or not direction:  # along a single entry all is a multiple of 1
+                directions[axis] = direction
         size = prod(1 if axis in directions else shape[axis] for axis in range(-len(shape), 0))
         meter().require_bytes(16 * size * prod(shape))
         free = [1 if axis in directions else shape[axis] for axis in range(-len(shape), 0)]

@@ -64,8 +64,11 @@ class Shift:
     Along the axes of `along` the shift is a multiple of a direction, and the array of an exact
     shift has size 1. `mask` says which entries of the array are not zero for all weights. `key`
     names the formula of the array: equal keys have equal arrays at all weights. The array is a
-    linear function of that of the `parent`, if there is one. A `whole` array has the same whole
-    numbers at all weights.
+    linear function of that of the `parent`, if there is one. If `whole` is not 0, the array has the
+    same whole numbers at all weights, of at most this absolute value, which is far below p.
+
+    `lemma` says of the shift of a weight that its product has a rule of its own: ("unreached", what
+    it reads) or ("unread", the product). A `relative` shift is multiplied by x before it is added.
     """
 
     array: Residues
@@ -74,7 +77,7 @@ class Shift:
     exact: bool
     key: Any
     parent: Shift | None = None
-    whole: bool = False
+    whole: int = 0
     lemma: tuple[str, int] | None = None
     relative: bool = False
 
@@ -91,6 +94,12 @@ class Variation:
 
 
 NONE = Variation()
+LARGEST = 1 << 14  # whole numbers up to here are told apart mod p, and so are their differences
+
+
+def bounded(size: int) -> int:
+    """The bound of a whole array, or 0 if it is too large."""
+    return size if size < LARGEST else 0
 
 
 def letters_of(shift: Shift, letters: str) -> str:
