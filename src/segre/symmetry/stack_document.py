@@ -167,8 +167,8 @@ class _Group:
         return [port(f"{self.part}/{name}", reads=reads) for name in names]
 
     def _scale(self, up: Iterable[str], down: Iterable[str] = ()) -> Entry:
-        named = ([f"{self.part}/{name}" for name in names] for names in (up, down))
-        return scale(*named, copies=self.copies)
+        grow, shrink = ([f"{self.part}/{name}" for name in names] for names in (up, down))
+        return scale(grow, shrink, self.copies)
 
     def _ones(self, names: Iterable[str]) -> Iterator[Entry]:
         for name in names:
