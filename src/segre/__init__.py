@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from segre.geometry.strata import classify
     from segre.inspect.diagnose import diagnose
     from segre.inspect.trace import trace
-    from segre.models import architecture
     from segre.kernel import Verdict, verify
+    from segre.models import architecture
     from segre.report.progress import progress_bar
     from segre.sequence.attend import attend
     from segre.sequence.cost import cost

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from segre.kernel.counting import powers
 from segre.kernel.document import Spec
 from segre.polynomial.spec import Convolution, Polynomial
-from segre.kernel.counting import powers
 from segre.spec import Network
 from segre.transformer.spec import Transformer
 
