@@ -343,6 +343,8 @@ class _Together:
             raise RejectionError("no lemma for such heads that mix")
         B, a, p = self.basis(), self.layer.a, self.prime
         r = B.shape[1]
+        if r <= a:
+            raise RejectionError("these heads mix freely")
         onto = np.zeros((r, len(B)), np.int64)
         onto[:, :r] = self.solved(B[:r], np.eye(r, dtype=np.int64))
         K, Q = ([self.times(self.weight(h, n), B) for h in self.heads] for n in ("W_K", "W_Q"))
