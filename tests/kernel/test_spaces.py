@@ -16,7 +16,7 @@ from segre.kernel.forms import Facts
 from segre.kernel.lemmas import Pass
 from segre.kernel.linear import rank
 from segre.kernel.network import graph_of
-from segre.kernel.spaces import _watched, accepted, facts_of, generators
+from segre.kernel.spaces import accepted, facts_of, generators, watched
 from segre.models import architecture
 from segre.models.instances import PROVED
 from segre.spec import Network
@@ -69,7 +69,7 @@ def _constants(*sources: Any, vanish: Any = ()) -> dict[str, Any]:
 def _holds(facts: Facts, rows: np.ndarray) -> bool:
     """Whether no output changes at two inputs: soft token sequences, or true ones."""
     return any(
-        not facts.field.matmul(_watched(facts, hard=hard), rows.T[None]).any()
+        not facts.field.matmul(watched(facts, hard=hard), rows.T[None]).any()
         for hard in ((False, True) if facts.simplices else (False,))
     )
 
@@ -259,9 +259,9 @@ def test_altered_entries_prove_nothing_false(text: str, seed: int) -> None:
         except RejectionError:
             continue
         kept.append((entry, rows))
-    watched = [_watched(facts, hard=hard) for hard in (False, True)[: 1 + bool(facts.simplices)]]
+    seen = [watched(facts, hard=hard) for hard in (False, True)[: 1 + bool(facts.simplices)]]
     for entry, rows in kept:
-        assert any(not facts.field.matmul(one, rows.T[None]).any() for one in watched), entry
+        assert any(not facts.field.matmul(one, rows.T[None]).any() for one in seen), entry
 
 
 @pytest.mark.parametrize("text", NETWORKS[1:4])

@@ -32,7 +32,7 @@ from segre.kernel.document import (
 from segre.kernel.forms import Facts
 from segre.kernel.graph import Graph, Place
 from segre.kernel.lemmas import Group, Matrix, Pass
-from segre.kernel.linear import annihilator, rank
+from segre.kernel.linear import annihilator, row_basis
 from segre.kernel.meter import meter
 from segre.kernel.network import graph_of
 from segre.kernel.point import Batch, Point, Progress
@@ -71,19 +71,22 @@ def check(certificate: Certificate, graph: Graph, progress: Progress) -> tuple[i
     text(upper["kind"], "upper.kind", ("spaces",))
     progress("upper bound", 0, 1)
     facts = facts_of(spec, graph, certificate.prime, certificate.seed)
-    entries = items(upper["spaces"], "upper.spaces")
-    rows = [generators(facts, entry, f"upper.spaces[{i}]") for i, entry in enumerate(entries)]
-    found = _rank(facts, rows)
-    if upper["rank"] != found:
-        raise RejectionError(f"upper.rank: {quote(upper['rank'])}, but the rank is {found}")
-    _guard(facts, rows)
-    progress("upper bound", 1, 1)
-    listed = f"{len(entries)} space" + "s" * (len(entries) != 1)
+    entries, span, guard = items(upper["spaces"], "upper.spaces"), _Span(facts), _Guard(facts)
+    for i, entry in enumerate(entries):
+        progress("upper bound", i, len(entries))
+        rows = generators(facts, entry, f"upper.spaces[{i}]")
+        if guard.changes(rows):
+            raise RejectionError(f"upper.spaces[{i}]: a generator changes an output")
+        span.add(rows)
+    if upper["rank"] != span.rank:
+        raise RejectionError(f"upper.rank: {quote(upper['rank'])}, but the rank is {span.rank}")
+    progress("upper bound", len(entries), len(entries))
+    bound = graph.parameters - span.rank
     sentence = (
-        f"{wider}Lemmas prove {listed}; their generators have rank {found}, "
-        f"so the dimension is at most {graph.parameters - found}."
+        f"{wider}Lemmas prove {len(entries)} spaces; their generators have rank {span.rank}, "
+        f"so the dimension is at most {bound}."
     )
-    return graph.parameters - found, sentence
+    return bound, sentence
 
 
 def _wider(spec: Spec, other: Spec) -> Spec:
@@ -100,15 +103,16 @@ def accepted(
     spec: Spec, graph: Graph, prime: int, seed: int, entries: Sequence[Any]
 ) -> tuple[list[Any], int]:
     """The entries that the lemmas prove, and the rank of their generators."""
-    facts, proved, rows = facts_of(spec, graph, prime, seed), [], []
+    facts, proved = facts_of(spec, graph, prime, seed), []
+    span = _Span(facts)
     for entry in entries:
         try:
             found = generators(facts, entry, "entry")
         except RejectionError:
             continue
         proved.append(entry)
-        rows.append(found)
-    return proved, _rank(facts, rows)
+        span.add(found)
+    return proved, span.rank
 
 
 def facts_of(spec: Spec, graph: Graph, prime: int, seed: int) -> Facts:
@@ -120,30 +124,54 @@ def facts_of(spec: Spec, graph: Graph, prime: int, seed: int) -> Facts:
     return Facts(spec, graph, field, weights, simplices)
 
 
-def _rank(facts: Facts, rows: list[Matrix]) -> int:
-    if not rows:
-        return 0
-    meter().require_bytes(64 * sum(some.size for some in rows))
-    return rank(np.concatenate(rows), facts.prime)
+class _Span:
+    """A span that grows: rows are reduced to a basis from time to time."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.prime, self.most = facts.prime, 2 * facts.graph.parameters
+        self.rows: list[Matrix] = [np.zeros((0, facts.graph.parameters), np.int64)]
+
+    def add(self, rows: Matrix) -> None:
+        """More rows."""
+        self.rows.append(rows)
+        if sum(len(some) for some in self.rows) > self.most:
+            self.rows = [self._basis()]
+
+    def _basis(self) -> Matrix:
+        meter().require_bytes(64 * sum(some.size for some in self.rows))
+        return row_basis(np.concatenate(self.rows), self.prime)
+
+    @property
+    def rank(self) -> int:
+        """The dimension."""
+        self.rows = [self._basis()]
+        return len(self.rows[0])
 
 
-def _guard(facts: Facts, rows: list[Matrix]) -> None:
-    """At two inputs no generator may change an output; this is no part of the proof.
+class _Guard:
+    """Whether generators change an output at two inputs, which is no part of the proof.
 
-    Generators that change one at soft token sequences must not at true ones.
+    Those that change one at soft token sequences must not at true ones.
     """
-    if not any(len(some) for some in rows):
-        return
-    found = _watched(facts, hard=False)
-    changed = [i for i, some in enumerate(rows) if facts.field.matmul(found, some.T[None]).any()]
-    if changed and facts.simplices:
-        found = _watched(facts, hard=True)
-        changed = [i for i in changed if facts.field.matmul(found, rows[i].T[None]).any()]
-    if changed:
-        raise RejectionError(f"upper.spaces[{changed[0]}]: a generator changes an output")
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self._watched: dict[bool, Matrix] = {}
+
+    def changes(self, rows: Matrix) -> bool:
+        """Whether one of them does."""
+        if not len(rows):
+            return False
+        kinds = (False, True) if self.facts.simplices else (False,)
+        return all(self._seen(rows, hard=hard) for hard in kinds)
+
+    def _seen(self, rows: Matrix, *, hard: bool) -> bool:
+        if hard not in self._watched:
+            self._watched[hard] = watched(self.facts, hard=hard)
+        return bool(self.facts.field.matmul(self._watched[hard], rows.T[None]).any())
 
 
-def _watched(facts: Facts, *, hard: bool) -> Matrix:
+def watched(facts: Facts, *, hard: bool) -> Matrix:
     """All rows of the Jacobian at two inputs, mod p with free roots."""
     drawn_roots, graph = FreeRoots(facts.prime, facts.field.seed), facts.graph
     point = Point(graph, drawn_roots, drawn_roots.weights(graph))
@@ -159,16 +187,17 @@ def _watched(facts: Facts, *, hard: bool) -> Matrix:
         chosen = [np.eye(size, dtype=np.int64)[drawn[:, 0] % size] for size in blocks]
         return Batch(np.concatenate(chosen, -1).swapaxes(1, 2))
 
-    found: list[Matrix] = []
+    found: list[Matrix] = [np.zeros((0, graph.parameters), np.int64)]
     for number in range(MOST_INPUTS):
+        rows = [(number, o) for o in range(outputs)]
+        meter().require(point.work(rows))
         try:
-            found.append(point.jacobian([(number, o) for o in range(outputs)], inputs))
+            found.append(point.jacobian(rows, inputs))
         except RejectionError:  # a division by zero mod p
             continue
-        if len(found) == 2:
+        if len(found) == 3:
             break
-    none = np.zeros((0, graph.parameters), np.int64)
-    return np.concatenate([none, *found])[None]
+    return np.concatenate(found)[None]
 
 
 def generators(facts: Facts, entry: Any, where: str) -> Matrix:
