@@ -12,21 +12,19 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
-from math import inf
+from math import inf, prod
 from typing import Any
 
 from bench.harness import Report, arguments
-from segre.certificate import certify
+from segre.architectures import Architecture
+from segre.certificate import certify, checksum
 from segre.errors import SegreError
-from segre.referee import verify
-from segre.referee.claims import sha256
-from segre.referee.dimensions import Dimensions
-from segre.referee.meter import Meter
-from segre.referee.mixed.weights import parameter_count
-from segre.referee.transformers.stages import sources
-from segre.referee.transformers.weights import Layout
-from segre.spec import Network
-from segre.transformer.spec import Transformer
+from segre.kernel import verify
+from segre.kernel.document import read_spec
+from segre.kernel.meter import Meter
+from segre.kernel.network import graph_of
+from segre.kernel.witness import argument_count
+from segre.models import architecture
 
 HONEST = (
     *("lightning/d=4,4,4/a=2/t=3", "lightning/d=6,6,6/a=2/heads=3/t=4", "lightning/d=9,9/a=9/t=2"),
@@ -70,46 +68,36 @@ HOSTILE = (
 
 def sealed(document: dict[str, Any]) -> dict[str, Any]:
     """The document with the hash of the rest of it."""
-    rest = {key: value for key, value in document.items() if key != "checksum"}
-    return {**rest, "checksum": sha256(rest)}
+    return {**document, "checksum": checksum(document)}
 
 
 def hostile(spec: str, bits: int = 64) -> dict[str, Any]:
     """A short certificate with all cheap fields right, about an architecture that is long."""
-    mixed = spec.startswith("mix")
-    stack = not mixed and not spec.startswith("transformer")
-    kind: Any = Transformer if not mixed and not stack else Network
-    net = kind.parse(spec)
-    size = parameter_count(net) if mixed else net.parameters if stack else Layout(net).parameters
-    lower: dict[str, Any] = {"rows": [[0, 0]], "columns": [0]}
-    upper: dict[str, Any] = {"kind": "symmetries", "rank": 0}
-    document = {
-        "format": "segre-certificate",
-        "version": 4 if mixed else 1 if stack else 2,
-        "spec": net.document(),
-        "digest": net.digest,
-        "claim": {"parameters": size, "lower": 1, "upper": size, "status": "lower-bound"},
-        "prime": 2147483629 if stack else 2147483647,
-        "seed": 0,
-        "independence": None,
-    }
-    if stack and net.score == "softmax":
-        document["independence"] = _independence(net)
-    if stack:
-        document["lower"] = {"kind": "minor-mod-p", **lower, "determinant": 1}
-        document["upper"] = {**upper, "pieces": []}
-        return sealed(document)
-    salts = [[0] * net.t] * (len(net.layers) + 1 if mixed else sources(net))
-    document["lower"] = {"kind": "ball-minor", **lower, "bits": bits, "seed": 0}
-    document["roots"] = None
-    document["upper"] = {**upper, "salts": {"0": salts, "1": salts}}
-    return sealed(document)
+    net = architecture(spec)
+    stack = spec.startswith(("softmax", "lightning"))
+    by = {"lower_by": "minor" if stack else "balls", "upper_by": "spaces", "status": "bounds"}
+    lower: dict[str, Any] = {"kind": by["lower_by"], "rows": [[0, 0]], "columns": [0]}
+    lower |= {"determinant": 1} if stack else {"bits": bits, "seed": 0}
+    return sealed(
+        {
+            "format": "segre-certificate",
+            "version": 6,
+            "spec": net.document(),
+            "digest": net.digest,
+            "claim": {"parameters": net.parameters, "lower": 1, "upper": net.parameters, **by},
+            "point": {"prime": 2147483647, "seed": 0},
+            "lower": lower,
+            "independence": _independence(net) if spec.startswith("softmax") else None,
+            "roots": None,
+            "upper": {"kind": "spaces", "spaces": [], "rank": 0},
+        }
+    )
 
 
-def _independence(net: Network) -> dict[str, Any]:
+def _independence(net: Architecture) -> dict[str, Any]:
     """A witness of the right size, with points that prove nothing."""
-    arguments = Dimensions.of(net).distinct_scores(net)
-    coordinates = net.t * net.widths[0]
+    graph = graph_of(read_spec(net.document()))
+    arguments, coordinates = argument_count(graph), prod(graph.input_shape)
     points = list(range(arguments + coordinates))
     return {"arguments": arguments, "coordinates": coordinates, "points": points, "determinant": 1}
 
@@ -118,9 +106,7 @@ def healed(document: dict[str, Any]) -> dict[str, Any]:
     """With the numbers that the referee finds, so that it goes on to the end."""
     for _ in range(3):
         reason = verify(document).reason
-        found = re.search(
-            r"the (?:minor is|symmetries have rank) (\d+)|but it is (\d+) mod p", reason
-        )
+        found = re.search(r"the (?:minor is|rank is) (\d+)|but it is (\d+) mod p", reason)
         if not found:
             break
         number = int(found[1] or found[2])

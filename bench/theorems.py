@@ -19,8 +19,8 @@ from segre.architectures import Architecture
 from segre.certificate import certify
 from segre.discovery import catalog
 from segre.geometry.dimension import dimension
+from segre.kernel import verify
 from segre.models import architecture
-from segre.referee import verify
 from segre.theorems import apply
 
 _WIDTHS = (10, 20, 40)

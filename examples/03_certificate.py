@@ -10,10 +10,10 @@ Prints:
     ok  8388587 is prime.
     ok  The Jacobian at the point of seed 0 has a minor of size 40 that is not zero
         mod p: the dimension is at least 40.
-    ok  The scores are independent: a determinant of size 30 of their differences is
-        not zero mod p.
-    ok  Symmetries have rank 24 and change none of these outputs: the dimension is
-        at most 40.
+    ok  The arguments are independent: a determinant of size 30 of their differences
+        is not zero mod p.
+    ok  Lemmas prove 3 spaces; their generators have rank 24, so the dimension is at
+        most 40.
     one number changed: checksum: the file was altered or damaged after it was written
     and its checksum: lower.determinant: 6815605, but the minor is 6815604 mod p
     valid: True, dimension 40, proved by computation

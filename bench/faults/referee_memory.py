@@ -18,8 +18,8 @@ from typing import Any, NoReturn
 from bench.faults.tally import Tally
 from bench.referee import hostile, sealed
 from segre.errors import SegreError, TooLargeError
-from segre.referee import verify
-from segre.referee.meter import Meter
+from segre.kernel import verify
+from segre.kernel.meter import Meter
 
 LIMIT = 64 << 20
 SLACK = 56 << 20  # vectors are reduced in chunks of a million entries, of which some copies exist

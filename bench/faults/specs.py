@@ -21,7 +21,7 @@ from segre.geometry.fiber import sample
 from segre.geometry.normal_form import canonical
 from segre.geometry.same import same_function
 from segre.geometry.strata import classify
-from segre.referee import verify
+from segre.kernel import verify
 from segre.spec import Network
 from segre.transformer.spec import Transformer
 

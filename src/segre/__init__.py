@@ -44,10 +44,10 @@ if TYPE_CHECKING:
     from segre.inspect.diagnose import diagnose as diagnose
     from segre.inspect.recording import record as record
     from segre.inspect.trace import trace as trace
+    from segre.kernel import Verdict as Verdict
+    from segre.kernel import verify as verify
     from segre.models import architecture as architecture
     from segre.polynomial.spec import Polynomial as Polynomial
-    from segre.referee import Verdict as Verdict
-    from segre.referee import verify as verify
     from segre.report.progress import progress_bar as progress_bar
     from segre.sequence.attend import attend as attend
     from segre.sequence.cost import cost as cost
@@ -91,8 +91,8 @@ _HOMES = {
     # proofs
     "certify": "segre.certificate",
     "write_certificate": "segre.certificate",
-    "verify": "segre.referee",
-    "Verdict": "segre.referee",
+    "verify": "segre.kernel",
+    "Verdict": "segre.kernel",
     # which weights are one function
     "same": "segre.checkpoint.any_size",
     "move": "segre.checkpoint.any_size",

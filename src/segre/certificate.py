@@ -1,16 +1,14 @@
 """A proof of a dimension as a document that anyone can check.
 
-docs/certificate.md and the pages that continue it define every field of certificates that hold a
-computation, docs/certificate-theorems.md those of certificates that apply a theorem.
-`segre.referee` checks both with independent code. The same spec and seed give the same bytes.
+docs/certificate.md defines every field. `segre.kernel` checks it with independent code; what it
+does not confirm is not claimed. The same spec and seed give the same bytes.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import singledispatch
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -18,46 +16,30 @@ import numpy as np
 from flint import nmod_mat
 
 from segre.architectures import Architecture, digest_of
-from segre.errors import SegreError, TooLargeError, UnluckyError, UnsupportedError
+from segre.errors import SegreError, TooLargeError, UnsupportedError
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.files import whole_file
 from segre.geometry.at_any_size import why_no_theorem
 from segre.geometry.balls import BallMinor
-from segre.geometry.closed_form import ambient
 from segre.geometry.dimension import Proof, prove, too_large
 from segre.geometry.independence import witness_rows
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.point import Point
 from segre.geometry.progress import Progress, quiet
-from segre.geometry.rank import SymmetryRank
+from segre.kernel import random
+from segre.kernel.document import FORMAT, VERSION, RejectionError, examine, read_spec
+from segre.kernel.graph import Graph
+from segre.kernel.network import graph_of
+from segre.kernel.spaces import accepted
 from segre.models import Source, architecture
 from segre.polynomial.bounds import bound
 from segre.polynomial.spec import Polynomial
-from segre.spec import Network
-from segre.symmetry.stack_mixing import FACTORED
+from segre.symmetry.document import entries
 from segre.theorems import Application, apply
 from segre.values import quote
 
-FORMAT = "segre-certificate"
-VERSION = 1
-SALTED_VERSION = 2
-THEOREM_VERSION = 3
-MIXED_VERSION = 4
-POLYNOMIAL_VERSION = 5
-KINDS_OF_VERSION_1 = (
-    "between",
-    "unread",
-    "unreached",
-    "silent-scores",
-    "pooled-heads",
-    "query-key",
-    "skew-scores",
-    "value-output",
-    "scale",
-    "mix-heads",
-    "mix-some-heads",
-)
+LARGEST_SAMPLED = 2_000  # parameters: random points take as long as the rest
 By = Literal["auto", "exact", "theorem"]
 
 
@@ -75,8 +57,8 @@ def certify(
     both. `auto` computes, unless the network is too large for that and a theorem applies.
 
     >>> document = certify("lightning/d=2,2/a=1/t=2")
-    >>> document["claim"]
-    {'parameters': 8, 'lower': 6, 'upper': 6, 'status': 'proved'}
+    >>> document["claim"]["lower"], document["claim"]["upper_by"], document["claim"]["status"]
+    (6, 'closed-form', 'proved')
     >>> certify("llama-3-8b")["claim"]["lower"]
     8016918528
     """
@@ -89,7 +71,7 @@ def certify(
     if applied is not None and applied.holds and (method == "theorem" or too_large(net)):
         return certificate_by_theorem(applied)
     try:
-        return certificate_of(prove(net, seed, memory=memory, progress=progress))
+        return certificate_of(prove(net, seed, memory=memory, progress=progress), progress)
     except TooLargeError:
         if method == "exact":
             raise
@@ -101,109 +83,100 @@ def certify(
         ) from None
 
 
-def certificate_of(proof: Proof) -> dict[str, Any]:
-    """A proof as a certificate."""
-    proof = _checkable(proof)
-    net = proof.spec
-    version, spec = _form(net, proof)
-    salted = version in (SALTED_VERSION, MIXED_VERSION)
-    if isinstance(proof.minor, BallMinor) and not net.salted:
-        raise UnluckyError(
-            f"spec {str(net)!r}: certificates of stacks need a minor mod p, and none was proved "
-            "independent at this point; try another --seed"
-        )
-    document = {
-        "format": FORMAT,
-        "version": version,
-        "spec": spec,
-        "digest": digest_of(spec),
-        "claim": {
-            "parameters": net.parameters,
-            "lower": proof.lower.value,
-            "upper": proof.upper.value,
-            "status": "proved" if proof.lower.value == proof.upper.value else "lower-bound",
-        },
-        "prime": proof.point.field.p,
-        "seed": proof.point.field.seed,
-        "lower": _minor(proof, salted),
+def certificate_of(proof: Proof, progress: Progress = quiet) -> dict[str, Any]:
+    """A proof as a certificate, with the best upper bound that the kernel confirms.
+
+    Where the bounds do not meet, random points may show that the lower one is certain.
+    """
+    net, lower = proof.spec, proof.lower.value
+    graph = _graph(net)
+    sections = {
+        "point": {"seed": proof.point.field.seed, "prime": proof.point.field.p},
+        "lower": _minor(proof),
         "independence": _independence(proof),
-        **({"roots": _roots(proof)} if salted else {}),
-        "upper": _upper(proof, salted),
+        "roots": _roots(proof),
     }
+    upper, section = min(_uppers(proof, graph), key=lambda one: one[0])
+    if upper > lower and net.parameters <= LARGEST_SAMPLED:
+        certain = sealed(net, lower, lower, {**sections, "upper": {"kind": "random"}})
+        if (found := at_random_points(certain, graph, progress)) is not None:
+            return sealed(net, lower, lower, {**sections, "upper": found})
+    return sealed(net, lower, upper, {**sections, "upper": section})
+
+
+def sealed(
+    net: Architecture, lower: int, upper: int, sections: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A certificate with these sections: what stands before them follows, and the checksum."""
+    by = {f"{key}_by": sections[key]["kind"] for key in ("lower", "upper")}
+    status = "proved" if lower == upper else "bounds"
+    claim = {"parameters": net.parameters, "lower": lower, "upper": upper, **by}
+    claim["status"] = "certain" if by["upper_by"] == "random" else status
+    spec = net.document()
+    head = {"format": FORMAT, "version": VERSION, "spec": spec, "digest": digest_of(spec)}
+    document = {**head, "claim": claim, **sections}
     return {**document, "checksum": checksum(document)}
 
 
-def _checkable(proof: Proof) -> Proof:
-    """The proof, with the best upper bound that a version describes; of a stack, 1 if possible.
-
-    That a transformer is a plain stack, whose symmetries bound it, is in no version.
-    """
-    net, symmetry, used = proof.spec, proof.symmetry, proof.upper.evidence.kind
-    if used == "within" and symmetry is not None and proof.wider is not None:
-        if proof.wider.point.spec.salted:
-            return proof
-        return replace(proof, upper=symmetry.bound(net.parameters), wider=None)
-    if not isinstance(net, Network) or symmetry is None:
-        return proof
-    whole = ambient(net)
-    kept = tuple(piece for piece in symmetry.pieces if piece.kind != FACTORED)  # counted last
-    bounds = [replace(symmetry, pieces=kept).bound(net.parameters)]
-    bounds += [whole] if whole is not None and net.plain else []
-    bounds += [proof.upper] if used not in ("symmetries", "ambient") else []
-    upper = min(reversed(bounds), key=lambda one: one.value)
-    return replace(proof, symmetry=replace(symmetry, pieces=kept), upper=upper)
+def _uppers(proof: Proof, graph: Graph) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Upper bounds that a certificate can give, each with its section."""
+    kind, value, net = proof.upper.evidence.kind, proof.upper.value, proof.spec
+    if kind == "contexts":
+        yield value, {"kind": kind, **proof.upper.evidence.data}
+    elif kind in ("closed-form", "ambient"):
+        yield value, {"kind": kind}
+    elif isinstance(net, Polynomial) and kind != "symmetries":
+        yield value, {"kind": "inequalities", "steps": bound(net).steps}
+    if proof.wider is not None and proof.wider.point.spec.salted:
+        other = proof.wider.point.spec
+        inner, section = spaces_of(
+            other, _graph(other), proof.point.field.p, proof.point.field.seed
+        )
+        yield inner, {"kind": "within", "spec": other.document(), "upper": section}
+    if value > proof.lower.value or kind in ("symmetries", "within"):
+        yield spaces_of(net, graph, proof.point.field.p, proof.point.field.seed)
 
 
-@singledispatch
-def _form(net: Architecture, _proof: Proof) -> tuple[int, dict[str, Any]]:
-    """The version, and the spec as that version writes it."""
-    return SALTED_VERSION, net.document()
+def _graph(net: Architecture) -> Graph:
+    """The kernel's own graph of a network."""
+    try:
+        return graph_of(read_spec(net.document()))
+    except RejectionError as reason:
+        raise UnsupportedError(f"no certificate: {reason}") from None
 
 
-@_form.register
-def _of_polynomial(net: Polynomial, _proof: Proof) -> tuple[int, dict[str, Any]]:
-    return POLYNOMIAL_VERSION, net.document()
+def spaces_of(net: Architecture, graph: Graph, prime: int, seed: int) -> tuple[int, dict[str, Any]]:
+    """The upper bound by the spaces that the kernel confirms at a point."""
+    spec = read_spec(net.document())
+    listed, rank = accepted(spec, graph, prime, seed, list(entries(net)))
+    return net.parameters - rank, {"kind": "spaces", "spaces": listed, "rank": rank}
 
 
-@_form.register
-def _of_stack(net: Network, proof: Proof) -> tuple[int, dict[str, Any]]:
-    """A plain stack has version 1, unless its bound uses a symmetry that only version 4 has."""
-    used = proof.symmetry.pieces if proof.symmetry and _by_symmetries(proof) else ()
-    if net.plain and all(piece.kind in KINDS_OF_VERSION_1 for piece in used):
-        return VERSION, net.document()
-    return MIXED_VERSION, net.by_head()
-
-
-def _by_symmetries(proof: Proof) -> bool:
-    return proof.upper.evidence.kind == "symmetries"
+def at_random_points(
+    document: Mapping[str, Any], graph: Graph, progress: Progress = quiet
+) -> dict[str, Any] | None:
+    """The section of the random check, if it confirms the lower bound of a certificate."""
+    certificate = examine(document)
+    try:
+        found = random.section(certificate, graph)
+        sections = {**certificate.sections, "upper": found}
+        random.check(replace(certificate, sections=sections), graph, progress)
+    except RejectionError:
+        return None
+    return found
 
 
 def certificate_by_theorem(applied: Application) -> dict[str, Any]:
     """An application of a theorem as a certificate."""
-    net, bound = applied.spec, applied.bound.value
-    document = {
-        "format": FORMAT,
-        "version": THEOREM_VERSION,
-        "spec": net.document(),
-        "digest": net.digest,
-        "claim": {
-            "parameters": net.parameters,
-            "lower": bound,
-            "upper": bound,
-            "status": "proved",
-        },
-        "theorem": {
-            "name": applied.theorem.name,
-            "hypotheses": [
-                {"name": one.name, "left": one.left, "relation": one.relation, "right": one.right}
-                for one in applied.hypotheses
-            ],
-            "symmetries": [
-                {"name": name, "dimension": count} for name, count in applied.symmetries.items()
-            ],
-        },
-    }
-    return {**document, "checksum": checksum(document)}
+    number, nothing = applied.bound.value, dict.fromkeys(("point", "independence", "roots"))
+    hypotheses = [
+        {"name": one.name, "left": one.left, "relation": one.relation, "right": one.right}
+        for one in applied.hypotheses
+    ]
+    counted = [{"name": name, "dimension": n} for name, n in applied.symmetries.items()]
+    lower = {"kind": "theorem", "name": applied.theorem.name, "hypotheses": hypotheses}
+    upper = {"kind": "theorem", "symmetries": counted}
+    return sealed(applied.spec, number, number, {**nothing, "lower": lower, "upper": upper})
 
 
 def checksum(document: Mapping[str, Any]) -> str:
@@ -226,17 +199,12 @@ def write_certificate(document: Mapping[str, Any], path: str | Path) -> None:
         temporary.write_text(text + "\n", encoding="utf-8")
 
 
-def _minor(proof: Proof, salted: bool) -> dict[str, Any]:
+def _minor(proof: Proof) -> dict[str, Any]:
     point, minor = proof.point, proof.minor
     rows = [list(row) for row in minor.rows]
     if isinstance(minor, BallMinor):
-        return {
-            "kind": "ball-minor",
-            "rows": rows,
-            "columns": minor.columns,
-            "bits": minor.bits,
-            "seed": minor.seed,
-        }
+        where = {"rows": rows, "columns": minor.columns, "bits": minor.bits, "seed": minor.seed}
+        return {"kind": "balls", **where}
     wanted: dict[int, list[int]] = {}
     for n, o in minor.rows:
         wanted.setdefault(n, []).append(o)
@@ -245,34 +213,18 @@ def _minor(proof: Proof, salted: bool) -> dict[str, Any]:
         found = point.jacobian_rows(point.batch(n, 1))[np.array(outputs)]
         residues = point.field.residues(found[:, np.array(minor.columns)]).tolist()
         values |= {(n, o): row for o, row in zip(outputs, residues, strict=True)}
-    matrix = [values[row] for row in minor.rows]
     return {
-        "kind": "minor-mod-p",
+        "kind": "minor",
         "rows": rows,
         "columns": minor.columns,
-        "determinant": _determinant(matrix, point.field),
-        **({"salts": _salts(point, sorted(wanted))} if salted else {}),
+        "determinant": _determinant([values[row] for row in minor.rows], point.field),
+        **({"salts": _salts(point, sorted(wanted))} if proof.spec.salted else {}),
     }
 
 
 def _salts(point: Point, inputs: list[int]) -> dict[str, list[list[int]]]:
     """The salts of inputs, by source and token."""
-    found = {}
-    for n in inputs:
-        found[str(n)] = point.batch(n, 1).salts[:, 0].tolist()
-    return found
-
-
-def _symmetries(point: Point, symmetry: SymmetryRank) -> dict[str, Any]:
-    """Their rank, the salts of the inputs where they are checked, and whether roots are drawn."""
-    counted = {"kind": "symmetries", "rank": symmetry.rank}
-    if symmetry.rooted:
-        return {**counted, "salts": _salts(point, [0, 1])}
-    batch = point.inputs_with_free_roots
-    salts = {str(n): batch.salts[:, n].tolist() for n in (0, 1)}
-    assert not isinstance(batch.fields, Prime)
-    drawn = {"roots": "drawn"} if any(field.took_roots for field in batch.fields) else {}
-    return {**counted, **drawn, "salts": salts}
+    return {str(n): point.batch(n, 1).salts[:, 0].tolist() for n in inputs}
 
 
 def _independence(proof: Proof) -> dict[str, Any] | None:
@@ -292,37 +244,13 @@ def _independence(proof: Proof) -> dict[str, Any] | None:
 
 
 def _roots(proof: Proof) -> list[dict[str, Any]] | None:
-    if isinstance(proof.minor, BallMinor):
+    if isinstance(proof.minor, BallMinor) or not proof.spec.salted:
         return None
-    return [
+    found = [
         {"stage": stage, "root": root, "entry": entry, "input": number, "salts": salts}
         for (stage, root, entry), (number, salts) in sorted(proof.point.roots.seen.items())
     ]
-
-
-def _upper(proof: Proof, salted: bool) -> dict[str, Any]:
-    kind = proof.upper.evidence.kind
-    if kind == "contexts":
-        return {"kind": kind, **proof.upper.evidence.data}
-    if kind == "within":
-        assert proof.wider is not None
-        other = proof.wider.point
-        inner = _symmetries(other, proof.wider.symmetry)
-        return {"kind": kind, "spec": other.spec.document(), "upper": inner}
-    if isinstance(proof.spec, Polynomial) and kind != "symmetries":
-        return {"kind": "inequalities", "steps": bound(proof.spec).steps}
-    if kind != "symmetries" or proof.symmetry is None:
-        return {"kind": kind}
-    if salted:
-        return _symmetries(proof.point, proof.symmetry)
-    return {
-        "kind": kind,
-        "pieces": [
-            {"kind": p.kind, "layer": p.layer, "head": p.head, "dimension": p.dimension}
-            for p in proof.symmetry.pieces
-        ],
-        "rank": proof.symmetry.rank,
-    }
+    return found or None
 
 
 def _determinant(matrix: list[list[int]], field: Prime) -> int:

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import Any
 
-from segre.result import Status
+from segre.result import BITS, Status
 
 GROUPS = ("QK", "VO", "MLP", "norms and biases", "shifts", "residual")
 HOLDS = ("exact", "eps=0", "softmax")
-BITS = 60  # an error below 2^-60 is called certain
 
 
 @dataclass(frozen=True)

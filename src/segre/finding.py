@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from segre.architectures import Architecture
-from segre.evidence import BITS, GROUPS, HOLDS, Bound, Evidence, Sample, Symmetry
+from segre.evidence import GROUPS, HOLDS, Bound, Evidence, Sample, Symmetry
 from segre.result import (
     OWN,
     Documented,
@@ -29,7 +29,6 @@ from segre.result import (
 from segre.shown import Tabular
 
 __all__ = [
-    "BITS",
     "GROUPS",
     "HOLDS",
     "OWN",

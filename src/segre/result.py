@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 from segre.shown import Shown
 
 ProvedBy = Literal["computation", "theorem"]
+BITS = 60  # an error below 2^-60 is called certain
 OWN = "segre's own, docs/theorems.md; hypotheses checked"  # of every theorem that is applied
 # How surely an answer is known: what is proved or computed exactly, what all of many random points
 # say (certain with a bound on the error, else likely), what is computed at random points, then
@@ -57,8 +58,9 @@ def proved(theorem: str | None, *, full: bool = True) -> str:
 
 def claim_in_words(claim: Mapping[str, Any], theorem: str | None) -> str:
     """What a certificate claims, and what proves it."""
-    if claim["status"] == "proved":
-        known = proved(theorem)
+    if claim["status"] != "bounds":
+        certain = claim["status"] == "certain"
+        known = f"certain (error < 2^-{BITS}, by random points)" if certain else proved(theorem)
         return f"dimension {claim['upper']:,} of {claim['parameters']:,} parameters, {known}"
     return (
         f"{claim['lower']:,} <= dimension <= {claim['upper']:,} of {claim['parameters']:,} "

@@ -14,12 +14,13 @@ from segre.attention.mechanism import STEPS, Mechanism
 from segre.attention.pattern import mixing, unit_size
 from segre.errors import SegreError, SpecError
 from segre.fields.real import Real
+from segre.kernel.arrays import Evaluation
+from segre.kernel.balls import Balls
+from segre.kernel.document import _STEPS, RejectionError, parsed_spec
+from segre.kernel.graph import evaluate
+from segre.kernel.network import graph_of
+from segre.kernel.residues import cut
 from segre.network import forward
-from segre.referee.mixed.document import _STEPS, _spec
-from segre.referee.mixed.forward import record
-from segre.referee.mixed.weights import Layout
-from segre.referee.rejection import RejectionError
-from segre.referee.transformers.balls import Balls
 from segre.sequence.forms import methods
 from segre.sequence.mix import mix
 from segre.spec import Network
@@ -75,7 +76,7 @@ def test_every_method_of_long_sequences_is_the_definition(causal: bool) -> None:
     assert {weigh for weigh, _, _, method in seen if method == "linear"} == {"identity", "taylor"}
 
 
-def test_the_referee_computes_every_mechanism_as_the_prover_does() -> None:
+def test_the_kernel_computes_every_mechanism_as_the_prover_does() -> None:
     rng = np.random.default_rng(1)
     for one in EVERY[::5]:
         if one.feature == "relu" and one.unit == "layer":
@@ -84,17 +85,18 @@ def test_the_referee_computes_every_mechanism_as_the_prover_does() -> None:
         vector, X = np.abs(rng.standard_normal((2, max(spec.parameters, A * T)))) + 0.1
         vector, X = vector[: spec.parameters] / 4, X[: A * T].reshape(A, T) / 4
         wanted = forward(Real(), spec, vector, X)
+        graph = graph_of(spec)
         with ctx.workprec(80):
-            layout, numbers = Layout(spec), Balls()
-            weights = layout.matrices(numbers, [arb(x) for x in vector])
-            inputs = numbers.matrix(A, T, [arb(x) for x in X.ravel()])
-            found = record(layout, numbers, weights, inputs, [(0,) * T] * 2).value
-        floats = np.array([float(x.mid()) for x in found.entries()]).reshape(wanted.shape)
+            numbers = Balls()
+            weights = cut(graph, numbers.array([arb(x) for x in vector], (1, len(vector))))
+            inputs = numbers.array([arb(x) for x in X.ravel()], (1, A, T))
+            found = evaluate(graph, Evaluation(numbers, weights, inputs))[graph.output]
+        floats = np.array([float(x.mid()) for x in found.ravel()]).reshape(wanted.shape)
         assert np.allclose(floats, wanted, rtol=1e-6, atol=1e-8), one.text
 
 
-def test_the_referee_lists_the_values_itself() -> None:
-    """A value added to a type is refused by the referee until it is described and listed there."""
+def test_the_kernel_lists_the_values_itself() -> None:
+    """A value added to a type is refused by the kernel until it is described and listed there."""
     assert {key: get_args(kind) for key, kind in STEPS.items()} == _STEPS
 
 
@@ -119,11 +121,11 @@ def test_values_that_only_the_type_knows_raise(step: str) -> None:
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_the_referee_refuses_what_it_does_not_describe(
+def test_the_kernel_refuses_what_it_does_not_describe(
     step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec = spec_of(Mechanism(window=2))
     object.__setattr__(spec.mechanisms[0], step, "new")
-    monkeypatch.setattr(Network, "parse", lambda *_: spec)
-    with pytest.raises(RejectionError, match="not known to the referee"):
-        _spec({"kind": "mix", "heads": ["softmax"]})
+    monkeypatch.setattr(Network, "from_mapping", lambda *_: spec)
+    with pytest.raises(RejectionError, match="not known to the kernel"):
+        parsed_spec({"kind": "mix", "heads": ["softmax"]})

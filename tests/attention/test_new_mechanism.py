@@ -21,7 +21,6 @@ from segre.fields.real import Real
 from segre.geometry.dimension import dimension
 from segre.geometry.explain import Explanation, explain
 from segre.network import forward, tensors
-from segre.referee import verify
 from segre.sequence.choice import Sizes, method_cost
 from segre.sequence.forms import methods
 from segre.sequence.mix import mix
@@ -119,10 +118,9 @@ def test_formulas_do_not_guess(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", SPECS[:2])
-def test_the_referee_refuses_it_in_one_line(text: str) -> None:
-    verdict = verify(certify(text, method="exact"))
-    assert not verdict.valid
-    assert "weigh=cube is not known to the referee" in str(verdict)
+def test_the_kernel_refuses_it_in_one_line(text: str) -> None:
+    with pytest.raises(SegreError, match="weigh=cube is not known to the kernel"):
+        certify(text, method="exact")
 
 
 def test_explain_and_collapse_answer_or_refuse() -> None:
@@ -152,11 +150,11 @@ def test_long_sequences_are_the_definition() -> None:
 
 
 def test_no_room_compares_how_scores_are_weighed() -> None:
-    """Except for the referee, which has its own list and refuses what is not on it."""
+    """Except for the kernel, which has its own list and refuses what is not on it."""
     found = [
         str(path.relative_to(SOURCE))
         for path in SOURCE.rglob("*.py")
         if re.search(r"\.weigh\b|\bweigh=", path.read_text())
     ]
     rooms = {name.split("/")[0] for name in found}
-    assert rooms == {"attention", "referee"}, sorted(found)
+    assert rooms == {"attention", "kernel"}, sorted(found)

@@ -13,10 +13,10 @@ from segre.geometry.contexts import MOST_SEQUENCES, contexts, few_contexts
 from segre.geometry.dimension import prove
 from segre.geometry.estimate import spectrum
 from segre.geometry.real_point import RealPoint
+from segre.kernel.contexts import few_contexts as recomputed
+from segre.kernel.document import RejectionError
+from segre.kernel.meter import Meter, metered
 from segre.network import forward
-from segre.referee.meter import Meter, metered
-from segre.referee.rejection import RejectionError
-from segre.referee.transformers.contexts import few_contexts as recomputed
 from segre.transformer.spec import Transformer
 
 
@@ -57,7 +57,7 @@ def test_no_rank_is_above_the_bound(spec: Transformer) -> None:
     assert int((found.values > 1e-7 * found.values[0]).sum()) <= bound.value
 
 
-def test_the_referee_counts_the_same() -> None:
+def test_the_kernel_counts_the_same() -> None:
     with metered(Meter(1e9)):
         for spec in token_designs(60):
             bound = few_contexts(spec)

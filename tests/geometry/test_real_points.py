@@ -15,8 +15,8 @@ from segre.geometry.dimension import dimension
 from segre.geometry.grown import bordered
 from segre.geometry.independence import only_in_balls
 from segre.geometry.point import Point
+from segre.kernel import verify
 from segre.models import architecture
-from segre.referee import verify
 from segre.symmetry.all import pieces
 from segre.symmetry.piece import ModularWeights
 from segre.transformer.choices import PIECEWISE

@@ -17,11 +17,11 @@ from segre.checkpoint.outputs import outputs
 from segre.collapse import decompose, measure
 from segre.errors import SpecError
 from segre.fields import Real
+from segre.kernel import verify
 from segre.models import architecture, from_config
 from segre.models.activations import UNITS
 from segre.models.registry import MODEL_TYPES, to_config
 from segre.network import forward, jacobian
-from segre.referee import verify
 from segre.transformer.forward import Tokens
 from segre.transformer.spec import Transformer
 from support.checkpoints import furthest, rewritten, stored

@@ -5,7 +5,7 @@ from tests.support.mixed_stacks import random_mixed_stack
 
 from segre.certificate import certify
 from segre.geometry.dimension import dimension
-from segre.referee import verify
+from segre.kernel import verify
 
 # docs/mechanisms.md says why each is what it is
 TABLE = [
@@ -95,7 +95,7 @@ def test_most_random_stacks_are_proved() -> None:
 @pytest.mark.parametrize("text", ["double/d=3,2/a=2/gate=element/t=3", "fast/d=3,2/a=3/t=2"])
 def test_certificates_are_made(text: str) -> None:
     document = certify(text)
-    assert document["version"] == 4
+    assert document["version"] == 6
     assert document["claim"]["status"] == "proved"
 
 

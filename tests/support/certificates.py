@@ -14,8 +14,8 @@ from bench.referee import Watch
 
 from segre.certificate import certify
 from segre.errors import TooLargeError
-from segre.referee import Verdict, verify
-from segre.referee.meter import Meter
+from segre.kernel import Verdict, verify
+from segre.kernel.meter import Meter
 
 Document = dict[str, Any]
 
@@ -77,8 +77,8 @@ def rank_is_recounted(spec: str, step: int) -> None:
     document["upper"]["rank"] += step
     claim = document["claim"]
     claim["upper"] -= step
-    claim["status"] = "proved" if claim["upper"] == claim["lower"] else "lower-bound"
-    assert refused(sealed(document)).reason.startswith(("upper.rank", "claim: lower"))
+    claim["status"] = "proved" if claim["upper"] == claim["lower"] else "bounds"
+    assert refused(sealed(document)).reason.startswith(("upper.rank", "claim.upper"))
 
 
 def refused_at_once(document: Document, seconds: float = 3600) -> None:

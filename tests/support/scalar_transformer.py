@@ -9,22 +9,40 @@ from functools import cache
 from itertools import product
 from typing import Any
 
-from segre.referee.residues import Stream
-from segre.referee.transformers.weights import EMBED, HEAD, Layout, routed
+from segre.kernel.graph import Graph
 from segre.transformer.spec import Transformer
 
+EMBED, HEAD = "embed", "head"
 Column = list[Any]
+
+
+def u(seed: int, stream: int, i: int) -> int:
+    """The numbers that certificates draw, by their definition."""
+
+    def mix(z: int) -> int:
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) % 2**64
+        return z ^ (z >> 31)
+
+    golden = 0x9E3779B97F4A7C15
+    return mix((mix((seed + (stream + 1) * golden) % 2**64) + (i + 1) * golden) % 2**64)
+
+
+def routed(spec: Transformer, layer: int) -> bool:
+    """Whether the MLP of a layer chooses experts."""
+    dense = spec.dense
+    own = dense[(layer - 1) % len(dense)] if isinstance(dense, tuple) else layer <= dense
+    return bool(spec.experts and not own)
 
 
 class Reals:
     """Floats with the functions of calculus."""
 
-    def weights(self, layout: Layout, seed: int) -> list[float]:
-        u = Stream.of(seed, 0)
+    def weights(self, graph: Graph, seed: int) -> list[float]:
         result = []
-        for tensor in layout.tensors:
+        for tensor in graph.tensors.values():
             for j in range(tensor.offset, tensor.offset + tensor.size):
-                value = ((u(j) >> 43) - 2**20) / 2**20
+                value = ((u(seed, 0, j) >> 43) - 2**20) / 2**20
                 result.append(1 + value / 2 if tensor.name.endswith(".gain") else value)
         return result
 
@@ -114,7 +132,7 @@ class Residues:
         self.seed, self.salts, self.p = seed, salts, Dual.p
 
     def u(self, stream: int, i: int) -> int:
-        return Stream.of(self.seed, stream)(i)
+        return u(self.seed, stream, i)
 
     def constant(self, x: Any) -> Dual:
         return Dual(x.numerator) / x.denominator
@@ -141,9 +159,9 @@ class Residues:
         return sorted(range(len(s)), key=lambda i: (-drawn[i], i))
 
     def sqrt(self, q: Dual) -> Dual:
+        """A root, or that of -q: the derivative is that of a root in both cases."""
         root = pow(q.x, (self.p + 1) // 4, self.p)
-        assert root * root % self.p == q.x != 0
-        return Dual(root, q.y * pow(2 * root, -1, self.p))
+        return Dual(root, q.y * root * pow(2 * q.x, -1, self.p))
 
     def two_over_pi(self) -> Dual:
         return Dual(self.u(9, 5))
@@ -248,17 +266,17 @@ def power(base: int) -> tuple[int, int]:
 class Scalar:
     """The network of section 3."""
 
-    def __init__(self, spec: Transformer, layout: Layout, weights: list[Any], F: Any) -> None:
-        self.s, self.layout, self.w, self.F, self.stage = spec, layout, weights, F, 0
+    def __init__(self, spec: Transformer, graph: Graph, weights: list[Any], F: Any) -> None:
+        self.s, self.graph, self.w, self.F, self.stage = spec, graph, weights, F, 0
         self.layer = 0
 
-    def W(self, part: int, name: str, number: int = 0) -> list[list[Any]] | None:
-        tensor = self.layout.by_place.get((part, name))
+    def W(self, part: int | str, name: str, number: int = 0) -> list[list[Any]] | None:
+        tensor = self.graph.tensors.get((str(part), name))
         if tensor is None:
             return None
-        start = tensor.offset + number * tensor.rows * tensor.columns
-        n = tensor.columns
-        return [self.w[start + r * n : start + (r + 1) * n] for r in range(tensor.rows)]
+        *_, rows, n = tensor.shape
+        start = tensor.offset + number * rows * n
+        return [self.w[start + r * n : start + (r + 1) * n] for r in range(rows)]
 
     def linear(self, x: Column, part: int, name: str, number: int = 0) -> Column:
         matrix, bias = self.W(part, name, number), self.W(part, "b" + name[1:], number)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from segre.errors import SpecError
-from segre.referee.claims import sha256
+from segre.kernel.document import sha256
 from segre.spec import Network
 from segre.theorems import apply
 from segre.transformer.spec import Transformer
@@ -24,20 +24,19 @@ def document_of(spec: Spec) -> dict[str, Any] | None:
     found = apply(spec)
     if found is None:
         return None
-    theorem = {
-        "name": found.theorem.name,
-        "hypotheses": [
-            {"name": h.name, "left": h.left, "relation": h.relation, "right": h.right}
-            for h in found.hypotheses
-        ],
-        "symmetries": [
-            {"name": name, "dimension": count} for name, count in found.symmetries.items() if count
-        ],
-    }
+    hypotheses = [
+        {"name": h.name, "left": h.left, "relation": h.relation, "right": h.right}
+        for h in found.hypotheses
+    ]
+    counted = [{"name": name, "dimension": n} for name, n in found.symmetries.items() if n]
     n = max(0, spec.parameters - sum(found.symmetries.values()))
-    claim = {"parameters": spec.parameters, "lower": n, "upper": n, "status": "proved"}
-    head = {"format": "segre-certificate", "version": 3, "spec": spec.document()}
-    return sealed({**head, "digest": "", "claim": claim, "theorem": theorem})
+    by = {"lower_by": "theorem", "upper_by": "theorem", "status": "proved"}
+    claim = {"parameters": spec.parameters, "lower": n, "upper": n, **by}
+    head = {"format": "segre-certificate", "version": 6, "spec": spec.document(), "digest": ""}
+    lower = {"kind": "theorem", "name": found.theorem.name, "hypotheses": hypotheses}
+    upper = {"kind": "theorem", "symmetries": counted}
+    nothing = {"point": None, "independence": None, "roots": None}
+    return sealed({**head, "claim": claim, **nothing, "lower": lower, "upper": upper})
 
 
 def sealed(document: dict[str, Any]) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from bench.random_specs import random_transformer
 from segre import certify, dimension, explain, verify
 from segre.errors import SpecError, UnluckyError
 from segre.fields.real import Real
+from segre.kernel.document import sha256
 from segre.models import architecture
 from segre.network import forward
-from segre.referee.claims import sha256
 from segre.theorems import apply
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import tensors

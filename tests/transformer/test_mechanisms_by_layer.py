@@ -11,10 +11,11 @@ from segre import certify, dimension, explain, verify
 from segre.errors import SpecError, UnluckyError
 from segre.fields.prime import Prime
 from segre.fields.real import Real
+from segre.kernel.document import sha256
+from segre.kernel.graph import Rate
+from segre.kernel.residues import Residues
 from segre.models import architecture
 from segre.network import forward
-from segre.referee.claims import sha256
-from segre.referee.transformers.modular import Modular
 from segre.slope import Slope
 from segre.symmetry.finite import discrete_symmetries
 from segre.transformer.spec import Transformer
@@ -176,14 +177,14 @@ def test_decays_are_powers_by_how_long_ago_a_key_was() -> None:
 def test_decays_mod_p_keep_their_relations(heads: int, layers: int) -> None:
     """In a layer a decay is the square of that one octave later; between layers, powers agree."""
     field = Prime(8388587, 3)
-    referee = Modular(field.p, 3)
+    kernel = Residues(field.p, 3)
     every = {}
     for h in range(1, heads + 1):
         for i in {1, layers}:
             rate = Slope.in_layer(h, heads, i, layers)
             found = int(field.residues(field.slope(rate)).item())
             every[h, i] = found
-            assert found == referee.slope(rate.exponent, rate.factor, rate.fine)
+            assert found == kernel.power(Rate(rate.exponent, rate.factor, rate.fine), 2)[1]
     octave = heads // 8
     if heads % 8 == 0:
         for (h, i), found in every.items():

@@ -17,8 +17,8 @@ from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from segre.errors import SpecError
 from segre.fields import Ball, Prime, Real
 from segre.fields.circle import Frequencies, commensurable
+from segre.kernel import constants as angles
 from segre.models.rope import rope_config, rope_rescale
-from segre.referee.transformers import angles
 from segre.transformer.rescale import rescale
 from segre.transformer.rotary import frequencies
 from segre.transformer.spec import Transformer

@@ -12,10 +12,10 @@ from segre.errors import SpecError
 from segre.fields import Real
 from segre.geometry.dimension import dimension
 from segre.geometry.real_point import RealPoint
+from segre.kernel import verify
 from segre.models import architecture
 from segre.models.instances import small_instance
 from segre.network import forward
-from segre.referee import verify
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import tensors
 

@@ -17,8 +17,8 @@ from segre.certificate import certificate_of, certify
 from segre.errors import SegreError, UnsupportedError
 from segre.finding import Status
 from segre.geometry.dimension import without_computing
+from segre.kernel import Verdict, verify
 from segre.models.instances import small_instance
-from segre.referee import Verdict, verify
 from segre.result import claim_in_words
 from segre.transformer.spec import Transformer
 
@@ -39,18 +39,16 @@ def what_is_proved(bench: Workbench) -> Answer:
 
 def _of_itself(bench: Workbench, certificate: dict[str, Any], verdict: Verdict) -> Answer:
     _require_valid(bench.spec, verdict)
-    claim, theorem = certificate["claim"], certificate.get("theorem")
+    claim = certificate["claim"]
     options = bench.options(seed=bench.seed, memory=bench.memory)
-    said = claim_in_words(claim, None if theorem is None else theorem["name"])
-    checked = (
-        "the computation" if theorem is None else "the hypotheses and the count, not the theorem"
-    )
+    by_theorem = verdict.kind == "theorem"
+    checked = "the hypotheses and the count, not the theorem" if by_theorem else "the computation"
     return Answer(
         status=_known_by(claim),
         proved_by=verdict.kind if claim["status"] == "proved" else None,
-        lead=f"There is a certificate: {said}. Independent code, which shares no arithmetic with "
-        f"the prover, checked {checked}: it is valid.",
-        how=_contents(certificate),
+        lead=f"There is a certificate: {claim_in_words(claim, verdict.theorem)}. Independent code, "
+        f"which shares no arithmetic with the prover, checked {checked}: it is valid.",
+        how=_contents(claim, verdict),
         command=f"segre certify {bench.argument} -o certificate.json{options}"
         " && segre verify certificate.json",
         data={
@@ -61,22 +59,27 @@ def _of_itself(bench: Workbench, certificate: dict[str, Any], verdict: Verdict) 
     )
 
 
-def _contents(certificate: dict[str, Any]) -> str:
-    theorem = certificate.get("theorem")
-    if theorem is None:
+def _contents(claim: dict[str, Any], verdict: Verdict) -> str:
+    if verdict.kind == "theorem":
         return (
-            "The certificate names a point, a minor of the Jacobian at that point, and the "
-            "symmetries. The referee computes all of it again."
+            f"The certificate applies theorem {verdict.theorem}: it lists the hypotheses with "
+            "their numbers and the symmetries. The referee derives all of them again from the "
+            "spec. The proof of the theorem itself, in docs/theorems.md, has to be trusted."
+        )
+    if claim["status"] == "certain":
+        return (
+            "The certificate names a point and a minor of the Jacobian there. The referee computes "
+            "it again, and the rank at random points that follow from the spec."
         )
     return (
-        f"The certificate applies theorem {theorem['name']}: it lists the hypotheses with their "
-        "numbers and the symmetries. The referee derives all of them again from the spec. The "
-        "proof of the theorem itself, in docs/theorems.md, has to be trusted."
+        "The certificate names a point, a minor of the Jacobian at that point, and the "
+        "symmetries. The referee computes all of it again."
     )
 
 
 def _known_by(claim: dict[str, Any]) -> Status:
-    return "proved" if claim["lower"] == claim["upper"] else "bounded"
+    status: Status = "certain" if claim["status"] == "certain" else "proved"
+    return status if claim["lower"] == claim["upper"] else "bounded"
 
 
 def _of_small_ones(bench: Workbench, spec: Transformer) -> Answer:

@@ -121,11 +121,13 @@ def compare(
 
 @app.answers("""segre certify softmax/d=10,10,10/a=2,2/t=3 -o cert.json
     segre certify poly/3-5-2/degree=3 -o poly.json
-    segre certify llama-3-8b -o llama.json""")
+    segre certify llama-3-8b -o llama.json
+    segre certify --convert old.json -o cert.json""")
 def certify(
     spec: str,
     certificate: Path,
     proof_by: str = "auto",
+    convert: bool = False,
     defaults: bool = False,
     seed: int = 0,
     memory: str = "8G",
@@ -134,19 +136,23 @@ def certify(
     """Write a proof of the dimension that anyone can check."""
     from segre.certificate import certify as make_certificate
     from segre.certificate import write_certificate
+    from segre.conversion import convert as converted
     from segre.result import claim_in_words
 
     extension(certificate, (".json",))
     with out.progress() as progress:
-        document = make_certificate(
-            meant(spec, defaults),
-            seed=seed,
-            method=cast("By", proof_by),
-            memory=memory_bytes(memory),
-            progress=progress,
-        )
+        if convert:
+            document = converted(spec, progress)
+        else:
+            document = make_certificate(
+                meant(spec, defaults),
+                seed=seed,
+                method=cast("By", proof_by),
+                memory=memory_bytes(memory),
+                progress=progress,
+            )
     write_certificate(document, certificate)
-    claim, theorem = document["claim"], document.get("theorem", {}).get("name")
+    claim, theorem = document["claim"], document["lower"].get("name")
     by = {"kind": "computation" if theorem is None else "theorem", "theorem": theorem}
     out.emit(
         data={"file": shown(certificate), "digest": document["digest"], **claim, **by},
@@ -165,7 +171,7 @@ def certify(
 )
 def verify(proof: Path, seconds: float = 3600, out: Out = Out()) -> None:
     """Check a proof with code that shares no arithmetic with the prover."""
-    from segre.referee import verify as check
+    from segre.kernel import verify as check
 
     out.answer(
         check,

@@ -94,6 +94,9 @@ SHARED = {
         "Stop each sweep after this many architectures; the same command continues later.",
         min=0,
     ),
+    "convert": Option(
+        "", "SPEC is a certificate of an earlier version: write it in the present version."
+    ),
     "defaults": Option(
         "",
         "Fill in values that a config leaves out with the defaults of the library's config class.",

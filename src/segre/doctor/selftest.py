@@ -30,7 +30,7 @@ def self_test() -> Iterator[Check]:
 
 def _prove_and_verify() -> str:
     from segre.certificate import certify
-    from segre.referee import verify
+    from segre.kernel import verify
 
     verdict = verify(certify(SAMPLE))
     if not verdict.valid:

@@ -12,8 +12,8 @@ import numpy as np
 
 from segre.architectures import Architecture
 from segre.fields.degrees import Degrees, Size, Sized
-from segre.finding import BITS
 from segre.network import stages
+from segre.result import BITS
 
 PRIMES = 134_241  # primes p = 3 mod 4 with 2^22 < p < 2^23
 SMALLEST = 22  # bits: all primes are larger

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from segre.referee.verdict import Verdict
+from segre.kernel.verify import Verdict
 from segre.report.blocks import Block, Items, Say, Tile, Title, elsewhere, terminal, tiles
 from segre.report.views import view
 from segre.result import claim_in_words

@@ -30,7 +30,7 @@ HOMES = {
     "segre.geometry.recovery.answer": "fibers",
     "segre.geometry.samples": "samples",
     "segre.variety.ci": "variety",
-    "segre.referee.verdict": "proofs",
+    "segre.kernel.verify": "proofs",
     "segre.checkpoint.info": "checkpoints",
     "segre.checkpoint.demo": "weights",
     "segre.checkpoint.commands": "weights",

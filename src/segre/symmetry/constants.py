@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -129,6 +130,7 @@ class Forms:
     value: Callable[[Weights], Array] | None = None  # (count,)
     needed: tuple[Tensor, ...] = ()  # on which they depend
     spanned: bool = False  # of floats, any orthonormal basis of a space
+    document: Any = None  # what certificates say of them
 
 
 def ones(width: int) -> Forms:
@@ -137,7 +139,7 @@ def ones(width: int) -> Forms:
     def mean(_: Weights) -> Array:
         return np.ones((1, width))
 
-    return Forms(mean)
+    return Forms(mean, document="ones")
 
 
 def outside(site: Norm) -> Forms:
@@ -150,7 +152,8 @@ def outside(site: Norm) -> Forms:
         return np.asarray(F.sum(read, axis=-2)[0])
 
     biased = site.bias is not None
-    return Forms(lambda w: inverse_gain(w, site).T, value if biased else None, tensors_of(site))
+    given = value if biased else None
+    return Forms(lambda w: inverse_gain(w, site).T, given, tensors_of(site), document=site)
 
 
 @dataclass(frozen=True)

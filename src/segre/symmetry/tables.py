@@ -86,12 +86,14 @@ def _unused_positions(spec: Transformer) -> Piece:
     """Positions before the first token, or after the last, change nothing."""
     rows, every = part_shapes(spec, "embed")["positions"]
 
+    used = range(spec.offset, spec.offset + spec.t)
+    others = [column for column in range(every) if column not in used]
+
     def unused(_: Weights) -> Array:
-        used = range(spec.offset, spec.offset + spec.t)
-        return np.eye(every)[[column for column in range(every) if column not in used]]
+        return np.eye(every)[others]
 
     name, count = "positions that no token has", rows * spec.unused_positions
-    free = Slack(reader(*_POSITIONS), Forms(unused))
+    free = Slack(reader(*_POSITIONS), Forms(unused, document={"unused": others}))
     return Piece("unused-positions", name, "embedding", "shifts", "exact", count, free)
 
 

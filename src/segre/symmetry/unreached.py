@@ -109,7 +109,8 @@ def _beside_embeddings(spec: Transformer) -> tuple[Forms, Forms]:
     constant = biased or spec.project or has(spec, "embed", "b_E")
     names = ("W_E", "b_E", "positions", "norm.gain", "norm.bias")
     needed = tuple(("embed", name) for name in names if has(spec, "embed", name))
-    found = Forms(directions, value if constant else None, needed, spanned=True)
+    given = value if constant else None
+    found = Forms(directions, given, needed, spanned=True, document="unreached")
     return found, found
 
 
@@ -167,6 +168,10 @@ def _beside_patches(spec: Transformer, site: Norm) -> tuple[Forms, Forms]:
     names = ("W_P", "b_P", "cls", "positions")
     needed = (*(("embed", n) for n in names if has(spec, "embed", n)), *tensors_of(site))
     kept = Forms(
-        lambda w: vanishing(w, read(w)), value if site.bias else None, needed, spanned=True
+        lambda w: vanishing(w, read(w)),
+        value if site.bias else None,
+        needed,
+        spanned=True,
+        document="unreached",
     )
-    return kept, Forms(alone, needed=needed, spanned=True)
+    return kept, Forms(alone, needed=needed, spanned=True, document="unreached")

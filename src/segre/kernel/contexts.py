@@ -1,0 +1,98 @@
+"""How many functions of few token sequences are there?"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from itertools import groupby, product
+from math import gcd
+
+from segre.kernel.document import RejectionError
+from segre.kernel.meter import RESIDUES, charge, meter
+from segre.transformer.spec import Transformer
+
+MOST_SEQUENCES = 4096
+
+Context = tuple[Hashable, ...]
+
+
+def few_contexts(spec: Transformer, claimed: int) -> int:
+    """The bound of section 10; the number of contexts must be the one that is claimed."""
+    letters = spec.vocab * max(spec.types, 1)
+    if not spec.vocab or spec.pooler or letters**spec.t > MOST_SEQUENCES:
+        raise RejectionError(
+            f"upper.kind: contexts needs a vocabulary, no pooler, and at most {MOST_SEQUENCES} "
+            "sequences"
+        )
+    charge(letters**spec.t * spec.layers * spec.t**2 * 20 * RESIDUES.step)
+    meter().require_bytes(letters**spec.t * spec.t * 200)
+    place = range(spec.t) if spec.pos == "learned" else [0] * spec.t
+    every: list[list[Context]] = [
+        list(zip(letters_of, place, strict=True))
+        for letters_of in product(range(letters), repeat=spec.t)
+    ]
+    for layer in range(1, spec.layers + 1):
+        known: dict[Context, int] = {}  # of this layer alone: contexts are long
+        every = [
+            [(known.setdefault(_seen(spec, layer, now, c), len(known)),) for c in range(spec.t)]
+            for now in every
+        ]
+    shown = {"first": slice(1), "last": slice(-1, None)}.get(spec.read, slice(None))
+    found = {context for now in every for context in now[shown]}
+    if len(found) != claimed:
+        raise RejectionError(f"upper.contexts: {claimed}, but there are {len(found)}")
+    return _bound(spec, claimed)
+
+
+def _seen(spec: Transformer, layer: int, now: list[Context], c: int) -> Context:
+    """The context of token c after a layer."""
+    spec = spec.at(layer)
+    window = spec.window[(layer - 1) % len(spec.window)] if spec.window else 0
+    keys = [
+        k
+        for k in range(spec.t)
+        if (k <= c or not spec.causal) and (not window or abs(k - c) < window)
+    ]
+    shared = spec.attn == "softmax" and not spec.sinks
+    skip = now[c] if spec.residual else ()
+    if shared and all(now[k] == now[keys[0]] for k in keys):
+        return (layer, "same", skip, now[keys[0]])
+    turns = spec.rotary_dim > 0 or spec.decay != "none"
+    heard = sorted((now[k], k - c if turns else 0) for k in keys)
+    numbers = [(key, len(list(group))) for key, group in groupby(heard)]
+    factor = gcd(*(n for _, n in numbers)) if shared else 1
+    return (layer, "mixed", skip, now[c], tuple((key, n // factor) for key, n in numbers))
+
+
+def _bound(spec: Transformer, N: int) -> int:
+    """The smallest of the three bounds by the ranks and spheres of columns."""
+    if spec.project:
+        return _projected(spec, N)
+    normed = (spec.final or spec.place == "post" or spec.transform) and spec.headnorm
+    m = spec.embed if spec.transform and spec.embed and not spec.labels else spec.d
+    r = m - 1 if normed and spec.norm == "layer" else m
+    sphere = normed and spec.eps == 0
+    biased = spec.bias in ("norm", "mlp-norm", "all")
+    norm_bias = normed and spec.norm == "layer" and spec.gain and biased
+    if spec.output == "hidden":
+        extra = (spec.gain + norm_bias) * spec.d if normed else 0
+        return min(N * spec.d, N * (r - 1 if sphere else r) + extra)
+    words = spec.labels or spec.vocab
+    columns = words - 1 if spec.output == "softmax" else words
+    rows = words if spec.logitcap else columns
+    b = 1 if spec.outbias or norm_bias else 0
+    k = min(r, rows, N - b)
+    numbers = [N * columns, k * (rows + N - b - k) + b * rows]
+    if sphere:
+        s = max(0, r - rows - N)
+        numbers.append(N * (r - 1) + rows * (r + b) - r * (r - 1) // 2 + s * (s - 1) // 2)
+    return min(numbers)
+
+
+def _projected(spec: Transformer, N: int) -> int:
+    """The same, where the output passes through e dimensions."""
+    if spec.output == "hidden":
+        return N * spec.embed
+    columns = spec.vocab - 1 if spec.output == "softmax" else spec.vocab
+    rows = spec.vocab if spec.logitcap else columns
+    k = min(spec.embed, rows, N)
+    return min(N * columns, k * (rows + N - k))

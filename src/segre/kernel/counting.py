@@ -1,0 +1,124 @@
+"""Which upper bounds follow by counting, without generators? Closed forms, and sums of powers.
+
+>>> from segre.spec import Network
+>>> ambient(Network.parse("lightning/d=2,3/a=2/t=2")), forms(3, 4), powers(3, 4, 5)
+(18, 15, 14)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from segre.kernel.document import Certificate, RejectionError, keys, whole
+from segre.polynomial.spec import Polynomial
+from segre.spec import Network
+from segre.transformer.spec import Transformer
+
+MOST_FORMS = 10**40
+# The cases (n, r, m) of Alexander and Hirschowitz in which a dimension is missing.
+_DEFECTIVE = {(5, 3, 7), (3, 4, 5), (4, 4, 9), (5, 4, 14)}
+
+
+def capped_forms(variables: int, degree: int, most: int) -> int:
+    """N(v, d), or any number above `most` if it is above."""
+    low = min(variables - 1, degree)
+    total = variables - 1 + degree
+    found = 1
+    for chosen in range(low):
+        # C(total - low + j, j) for j = 1, 2, ..., which grows by a factor of 2 or more
+        found = found * (total - low + chosen + 1) // (chosen + 1)
+        if found > most:
+            break
+    return found
+
+
+def forms(variables: int, degree: int) -> int:
+    """N(v, d), which must not be too large."""
+    found = capped_forms(variables, degree, MOST_FORMS)
+    if found > MOST_FORMS:
+        raise RejectionError("upper.steps: a rule needs a number of forms above 10^40")
+    return found
+
+
+def forms_after(variables: int, degree: int, layers: int) -> int:
+    """N(v, r^j), which must not be too large."""
+    # 2^134 is above 10^40 already, and of one variable there is one form of every degree
+    return forms(variables, degree ** min(layers, 134))
+
+
+def powers(n: int, r: int, m: int) -> int:
+    """A(n, r, m): the dimension of the sums of m powers of degree r >= 2 in n variables."""
+    if r == 2:
+        rank = min(n, m)
+        return rank * n - rank * (rank - 1) // 2
+    return min(n * m, capped_forms(n, r, n * m)) - ((n, r, m) in _DEFECTIVE)
+
+
+def closed_form(net: Network) -> int:
+    """The dimension of a stack of single heads without factored values."""
+    for layer in net.layers:
+        if layer.heads != 1 or layer.dv is not None:
+            raise RejectionError(
+                "upper.kind: closed-form needs one head in every layer and no value dimension"
+            )
+    depth = net.depth
+    d = net.widths
+    r = [d[0]]
+    for width in d[1:]:
+        r.append(min(r[-1], width))
+    if net.score == "softmax" and net.t == 1:
+        return r[depth] * (d[depth] + d[0] - r[depth])
+    # p[i] belongs to layer i; p[0] is never read.
+    p = [0] + [min(layer.a, r[i]) for i, layer in enumerate(net.layers)]
+    s = [0] * depth + [r[depth]]
+    for i in range(depth - 1, 0, -1):
+        s[i] = min(r[i], s[i + 1] + 2 * p[i + 1])
+    lightning = net.score == "lightning"
+    symmetric = lightning and net.t == 1
+    upper = r[depth] * d[depth] - (depth if lightning else 0)
+    for i in range(1, depth + 1):
+        if symmetric:
+            m = min(2 * p[i], r[i - 1])
+            c = m * r[i - 1] - m * (m - 1) // 2
+        else:
+            c = p[i] * (2 * r[i - 1] - p[i])
+        upper += s[i] * (r[i - 1] - r[i]) + c
+        symmetric = symmetric or (lightning and p[i] == 1)
+    return upper
+
+
+def ambient(net: Network) -> int:
+    """The number of coefficients of the maps a lightning layer can be."""
+    if net.score != "lightning" or net.depth != 1:
+        raise RejectionError("upper.kind: ambient needs a single lightning layer")
+    before, after = net.widths
+    if net.t > 1:
+        return after * before * before * (before + 1) // 2
+    return after * before * (before + 1) * (before + 2) // 6
+
+
+def check(certificate: Certificate, _graph: Any) -> tuple[int, str]:
+    """The bound by counting that a certificate names, and a sentence."""
+    spec, upper = certificate.spec, certificate.sections["upper"]
+    kind = certificate.claim.upper_by
+    if kind == "inequalities" and isinstance(spec, Polynomial):
+        from segre.kernel.inequalities import check_steps, read_steps
+
+        steps = read_steps(upper, spec)
+        bound = check_steps(spec, steps)
+        return bound, f"{len(steps)} inequalities: the dimension is at most {bound}."
+    if kind == "contexts" and isinstance(spec, Transformer):
+        from segre.kernel.contexts import few_contexts
+
+        keys(upper, ("kind", "contexts"), "upper")
+        count = whole(upper["contexts"], "upper.contexts", 1, MOST_FORMS)
+        bound = few_contexts(spec, count)
+        return bound, (
+            f"Every output is one of {count} columns, by the tokens that it sees: the dimension "
+            f"is at most {bound}."
+        )
+    if kind not in ("closed-form", "ambient") or not isinstance(spec, Network) or not spec.plain:
+        raise RejectionError(f"upper.kind: {kind!r} is not for such a network")
+    keys(upper, ("kind",), "upper")
+    bound = closed_form(spec) if kind == "closed-form" else ambient(spec)
+    return bound, f"By its {kind} bound the dimension is at most {bound}."

@@ -1,0 +1,164 @@
+"""Which linear forms are constant on a value, whatever the input is? Facts about a graph alone.
+
+A form is a direction along an axis; its value does not depend on the input. There are three
+sources (docs/soundness.md, "Forms"): what a norm with means subtracted gives sums to zero, the
+columns of a softmax sum to one, and so do those of token sequences, soft or not. Gains, biases and
+numbers carry forms on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from segre.kernel.document import Spec
+from segre.kernel.graph import Graph, Node, Place, Region
+from segre.kernel.residues import Residues
+from segre.kernel.variation import ONES, Direction, times
+
+Matrix = np.typing.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A direction, and what it gives: size 1 along the axis, None for zero, and a key."""
+
+    direction: Direction
+    value: Matrix | None = None
+    key: Any = ()
+
+
+Forms = dict[int, Form]  # by axis, counted from the last one
+ZERO, ONE = Form(ONES), Form(ONES, np.ones((1, 1), np.int64))
+
+
+class Facts:
+    """The weights at the point, and what follows from them."""
+
+    def __init__(
+        self,
+        spec: Spec,
+        graph: Graph,
+        field: Residues,
+        weights: Mapping[Place, Matrix],
+        simplices: Sequence[range] = (),
+    ) -> None:
+        self.spec, self.graph, self.field, self.weights = spec, graph, field, weights
+        self.prime = field.prime
+        self.number = field.number
+        self.regions = {region.output: region for region in graph.regions}
+        self.forms: list[Forms] = []
+        self.spans: dict[str, Any] = {}  # see spans.py
+        self.simplices = {tuple(places) for places in simplices}
+        inside = {i for region in graph.regions for i in range(region.first, region.output)}
+        for i, node in enumerate(graph.nodes):
+            found: Forms = {}
+            if i in self.regions:
+                found = self._of_region(self.regions[i])
+            elif i not in inside:
+                found = getattr(self, "_" + node.op, self._nothing)(node)
+            self.forms.append(found)
+
+    def vector(self, direction: Direction, size: int) -> Matrix:
+        """The entries of a direction at the point."""
+        result = np.ones(size, np.int64)
+        for place, power in direction:
+            entries = self.weights[place].reshape(-1)
+            entries = self.field.inverse(entries) if power < 0 else entries
+            for _ in range(abs(power)):
+                result = result * entries % self.prime
+        return result
+
+    def place(self, node: int) -> Place | None:
+        """The tensor, if a node is one."""
+        data = self.graph.nodes[node].data
+        return data.place if self.graph.nodes[node].op == "weight" else None
+
+    def on_axis(self, node: int) -> int | None:
+        """The axis of a weight that is a vector along one axis (and has size 1 along others)."""
+        if self.place(node) is None:
+            return None
+        shape = self.graph.shape(node)
+        long = [i - len(shape) for i, size in enumerate(shape) if size > 1]
+        return long[0] if len(long) == 1 else None
+
+    def _nothing(self, _node: Node) -> Forms:
+        return {}
+
+    def numbers(self, node: int) -> tuple[Matrix, Any] | None:
+        """The entries of a weight, of places in one, or of a rational number, and a name."""
+        one = self.graph.nodes[node]
+        if one.op == "take" and (found := self.numbers(one.args[0])):
+            return np.take(found[0], one.data[1], one.data[0]), (found[1], one.data)
+        if one.op == "weight":
+            return self.weights[one.data.place], one.data.place
+        if one.op == "constant" and one.data.kind == "rational":
+            number = self.number(one.data.data)
+            return np.full(one.shape, number, np.int64), number
+        return None
+
+    def _of_region(self, region: Region) -> Forms:
+        params = region.params
+        if region.name == "norm" and params["centred"] and len(params["axes"]) == 1:
+            return {params["axes"][0]: ZERO}
+        if region.name == "softmax" and len(region.inputs) == 1:
+            return {-2: ONE}
+        if region.name == "pattern" and "mechanism" in params:
+            normalise = params["mechanism"].normalise
+            return {} if normalise == "none" else {-2: ZERO if normalise == "centred" else ONE}
+        return {}
+
+    def _take(self, node: Node) -> Forms:
+        (arg,) = node.args
+        axis, places = node.data
+        if self.graph.nodes[arg].op == "input" and axis == -2 and places in self.simplices:
+            return {-2: ONE}
+        return {
+            k: form
+            for k, form in self.forms[arg].items()
+            if k != axis and (form.value is None or form.value.shape[axis] == 1)
+        }
+
+    def _scale(self, node: Node) -> Forms:
+        number, result = self.number(node.data), {}
+        for axis, form in self.forms[node.args[0]].items():
+            value = None if form.value is None else form.value * number % self.prime
+            result[axis] = replace(form, value=value, key=(form.key, number))
+        return result
+
+    def _mul(self, node: Node) -> Forms:
+        result: Forms = {}
+        for one, other in (node.args, node.args[::-1]):
+            for axis, form in self.forms[one].items():
+                place = self.place(other)
+                if place is not None and self.on_axis(other) == axis:
+                    direction = times(form.direction, ((place, 1),), -1)
+                    result[axis] = replace(form, direction=direction)
+                elif form.value is None and size_along(self.graph, other, axis) == 1:
+                    result[axis] = form
+        return result
+
+    def _add(self, node: Node) -> Forms:
+        """A bias adds to the value."""
+        result: Forms = {}
+        for one, other in (node.args, node.args[::-1]):
+            place = self.place(other)
+            for axis, form in self.forms[one].items():
+                size = self.graph.shape(one)[axis]
+                if place is None or size_along(self.graph, other, axis) != size:
+                    continue
+                bias = np.moveaxis(self.weights[place], axis, -1)
+                more = bias * self.vector(form.direction, size) % self.prime
+                more = np.moveaxis(more.sum(-1, keepdims=True) % self.prime, -1, axis)
+                value = more if form.value is None else (form.value + more) % self.prime
+                result[axis] = Form(form.direction, value, (form.key, place))
+        return result
+
+
+def size_along(graph: Graph, node: int, axis: int) -> int:
+    """The size of an axis, counted from the last one; 1 if it is not there."""
+    shape = graph.shape(node)
+    return shape[axis] if len(shape) >= -axis else 1

@@ -1,0 +1,224 @@
+"""What does a stack of attention layers compute? Its graph, with a mechanism for every head.
+
+Heads with one mechanism form a group, and are kept together: the first axis of keys, queries and
+scores is the head n. The part of a group is its layer ("2"), or "2.1", "2.2", ... if the layer has
+several groups.
+
+>>> graph = stack(Network.parse("softmax/d=4,3,2/a=2/heads=2/t=5"))
+>>> graph.parameters, graph.shape(graph.output)
+(92, (2, 5))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from math import factorial
+
+from segre.attention.layer import Group, Layer
+from segre.attention.mechanism import Mechanism
+from segre.kernel.functions import activation, sigmoid, standard
+from segre.kernel.graph import Graph, Rate, Seen
+from segre.slope import Slope
+from segre.spec import Network
+
+NO_EPS = Fraction(0)
+
+
+def stack(spec: Network) -> Graph:
+    """The network of a spec."""
+    graph = Graph((spec.layers[0].width_in, spec.t))
+    x = graph.input
+    for number, (layer, rank) in enumerate(zip(spec.layers, reached(spec), strict=False)):
+        graph.stage = number
+        several = len(layer.groups) > 1
+        heads = [
+            _Heads(graph, f"{number + 1}.{i}" if several else f"{number + 1}", layer, group, x)
+            for i, group in enumerate(layer.groups, start=1)
+        ]
+        pairs = [one.keys_and_queries() for one in heads]  # all roots come before all exponentials
+        symmetric = rank == 1 and spec.plain
+        written = [
+            one.written(*pair, symmetric=symmetric) for one, pair in zip(heads, pairs, strict=True)
+        ]
+        x = graph.sum(written)
+    graph.output = x
+    return graph
+
+
+def reached(spec: Network) -> Iterator[int]:
+    """The rho of section 7.1 for a plain stack: the dimension of what tokens span."""
+    rank = spec.layers[0].width_in
+    silent = spec.plain and spec.score == "softmax" and spec.t == 1
+    for layer in spec.layers:
+        yield rank
+        through = rank if layer.dv is None else min(rank, layer.dv)
+        if silent:
+            through = rank if layer.dv is None else min(rank, layer.heads * layer.dv)
+        rank = min(layer.width_out, through if silent else layer.heads * through)
+
+
+class _Heads:
+    """The heads of a group that are being written as a graph."""
+
+    def __init__(self, graph: Graph, part: str, layer: Layer, group: Group, x: int) -> None:
+        self.graph, self.part, self.layer, self.x = graph, part, layer, x
+        self.one: Mechanism = group.mechanism
+        self.n = group.heads
+        self._declare()
+
+    def _declare(self) -> None:
+        """All tensors, in the order of the vector of weights."""
+        one, layer = self.one, self.layer
+        d, inner = layer.width_in, layer.inner
+        full = one.kernel if one.conv == "full" else 1
+        filters = one.kernel if one.conv in ("depthwise", "shared") else 0
+        apart = one.conv == "depthwise"
+        for name, count, rows, columns in (
+            ("W_K", full, layer.a, d),
+            ("W_Q", 1, layer.a, d),
+            ("W_V", full, inner, d),
+            ("b_K", one.bias in ("key", "both"), layer.a, 1),
+            ("b_Q", one.bias in ("query", "both"), layer.a, 1),
+            ("c_K", filters, layer.a if apart else 1, 1),
+            ("c_V", filters, inner if apart else 1, 1),
+            ("decay", one.decay == "learned", 1, 1),
+            ("W_G", one.gate != "none", inner if one.gate == "element" else 1, d),
+            ("W_O", layer.dv is not None, layer.width_out, inner),
+        ):
+            for place in range(count):
+                self.graph.weight(self.part, _tap(name, place), (self.n, rows, columns))
+
+    def _given(self, name: str) -> int | None:
+        """A tensor, if it is there."""
+        tensor = self.graph.tensors.get((self.part, name))
+        return None if tensor is None else self.graph.weight(*tensor.place, tensor.shape)
+
+    def _weight(self, name: str) -> int:
+        found = self._given(name)
+        assert found is not None
+        return found
+
+    # Keys, queries and values.
+
+    def keys_and_queries(self) -> tuple[int, int]:
+        """Keys and queries up to their norm."""
+        keys = self._biased(self._compressed("K"), "b_K")
+        queries = self._biased(self._mapped("W_Q", self.x), "b_Q")
+        if self.one.unit == "none":
+            return keys, queries
+        layer = self.one.unit == "layer"
+        keys, queries = (
+            standard(self.graph, y, (-2,), NO_EPS, centred=layer, mean=layer)
+            for y in (keys, queries)
+        )
+        return keys, queries
+
+    def _mapped(self, name: str, x: int) -> int:
+        return self.graph.contract("nad,dt->nat", self._weight(name), x)
+
+    def _biased(self, y: int, name: str) -> int:
+        bias = self._given(name)
+        return y if bias is None else self.graph.add(y, bias)
+
+    def _compressed(self, letter: str) -> int:
+        """Keys before their bias, or values."""
+        one, name = self.one, f"W_{letter}"
+        if one.conv == "none":
+            return self._mapped(name, self.x)
+        parts = []
+        for i in range(one.kernel):
+            last = one.stride * (self._count - 1) + i
+            part = self.graph.take(self.x, -1, range(i, last + 1, one.stride))
+            if one.conv == "full":
+                parts.append(self._mapped(_tap(name, i), part))
+            else:
+                factor = self._weight(_tap(f"c_{letter}", i))
+                parts.append(self.graph.mul(factor, self._mapped(name, part)))
+        return self.graph.sum(parts)
+
+    @property
+    def _tokens(self) -> int:
+        return self.graph.shape(self.x)[-1]
+
+    @property
+    def _count(self) -> int:
+        """m: how many keys there are."""
+        one = self.one
+        return 1 + (self._tokens - one.kernel) // one.stride if one.conv != "none" else self._tokens
+
+    # What is written.
+
+    def written(self, keys: int, queries: int, *, symmetric: bool) -> int:
+        """What the heads write; of symmetric scores only half are arguments."""
+        graph, one = self.graph, self.one
+        keys, queries = (activation(graph, y, one.feature) for y in (keys, queries))
+        scores = graph.contract("nam,nat->nmt", keys, queries)
+        if one.weigh == "exp":
+            noted = Seen(self._count, self._tokens, causal=True) if symmetric else self._seen
+            graph.argument(scores, noted)
+        mixed = graph.contract("nvm,nmt->nvt", self._compressed("V"), self._pattern(scores))
+        if one.gate != "none":
+            mixed = graph.mul(mixed, sigmoid(graph, self._mapped("W_G", self.x), noted=True))
+        if self.layer.dv is None:
+            summed = graph.total(mixed, -3)
+            return graph.contract(
+                "nvt,n->vt", summed, graph.constant("rational", Fraction(1), (1,))
+            )
+        return graph.contract("ndv,nvt->dt", self._weight("W_O"), mixed)
+
+    @property
+    def _seen(self) -> Seen:
+        one = self.one
+        return Seen(self._count, self._tokens, one.causal, one.window, one.local)
+
+    def _pattern(self, scores: int) -> int:
+        """How much each query takes from each key."""
+        graph, one, decay = self.graph, self.one, self._given("decay")
+        inputs = [scores] if decay is None else [scores, decay]
+        params = {"mechanism": one, "seen": self._seen}
+        with graph.region("pattern", inputs, **params) as region:
+            weights = self._faded(self._weighed(scores), decay)
+            if one.normalise == "both":
+                weights = graph.mul(weights, graph.inverse(graph.total(weights, -1)))
+            if one.normalise != "none":
+                weights = graph.mul(weights, graph.inverse(graph.total(weights, -2)))
+            if one.normalise == "centred":
+                weights = graph.shift(weights, Fraction(-1, self._count))
+            region.output = weights
+        return region.output
+
+    def _weighed(self, z: int) -> int:
+        graph, one = self.graph, self.one
+        if one.weigh == "identity":
+            return z
+        if one.weigh == "exp":
+            return graph.exp(z)
+        terms, power = [graph.shift(z, Fraction(1))], z
+        for i in range(2, one.order + 1):
+            power = graph.mul(power, z)
+            terms.append(graph.scale(power, Fraction(1, factorial(i))))
+        return graph.sum(terms)
+
+    def _faded(self, weights: int, decay: int | None) -> int:
+        """Weights, times their decay, of keys that are seen."""
+        graph, seen, given = self.graph, self._seen, self.one.decay
+        if decay is not None:
+            powers = [graph.constant("rational", Fraction(1), (self.n, 1, 1))]
+            for _ in range(1, self._tokens):
+                powers.append(graph.mul(powers[-1], decay))
+            line = graph.join(-1, powers)
+            ago = graph.constant("ago", seen, (self._tokens, seen.keys, seen.queries))
+            return graph.mul(weights, graph.contract("nop,pmt->nmt", line, ago))
+        shape = seen.keys, seen.queries
+        if isinstance(given, Slope):
+            rate = Rate(given.exponent, given.factor)
+            return graph.mul(weights, graph.constant("powers", ((rate,), seen), (1, *shape)))
+        if isinstance(given, Fraction):
+            return graph.mul(weights, graph.constant("powers", ((given,), seen), (1, *shape)))
+        return weights if seen.all else graph.mul(weights, graph.constant("seen", seen, shape))
+
+
+def _tap(name: str, place: int) -> str:
+    """The name of a tensor at a place of a kernel: W_K, W_K+1, W_K+2, ..."""
+    return f"{name}+{place}" if place else name

@@ -1,0 +1,118 @@
+"""How does a value vary while weights move along an entry? Turns, charges and shifts.
+
+An entry moves weights by parameters: the numbers of a matrix E, of a table of charges, or of
+arrays. The variation dx of a node x is linear in them. It is written as a sum of terms:
+
+| term | dx |
+|---|---|
+| `Turn` | c D E D^-1 x along one axis, D diagonal; *dual*: -c D E^T D^-1 x |
+| `Charge` | c l x, with a number l of the table for every place of some axes |
+| `Shift`, exact | an array, known at the point, the same for all inputs |
+| `Shift` | some linear function of an array (its cause): zero if that is |
+
+Copies are axes along which E has a matrix each. A shift may be a multiple of a *direction* along
+an axis: of a product of powers of weight vectors; the empty product is the vector of ones.
+All axes are counted from the last one (-1), so that broadcasting keeps them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from segre.kernel.graph import Place
+
+Residues = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+Direction = tuple[tuple[Place, int], ...]  # weight vectors and their exponents, sorted
+ONES: Direction = ()
+
+
+def times(direction: Direction, other: Direction, sign: int = 1) -> Direction:
+    """The product of two directions, or their quotient."""
+    powers = dict(direction)
+    for place, power in other:
+        powers[place] = powers.get(place, 0) + sign * power
+    return tuple(sorted((place, power) for place, power in powers.items() if power))
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """D E D^-1 along an axis, or if `dual` -D E^T D^-1; copies are (axis of E, axis of x)."""
+
+    axis: int
+    copies: tuple[tuple[int, int], ...]
+    gains: Direction = ONES
+    dual: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """A factor for every place of some axes, which are (axis of the table, axis of x)."""
+
+    axes: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shift:
+    """What is added to x: `array` has the parameters along its first axis.
+
+    Along the axes of `along` the shift is a multiple of a direction, and the array of an exact
+    shift has size 1. `mask` says which entries of the array are not zero for all weights. `key`
+    names the formula of the array: equal keys have equal arrays at all weights. The array is a
+    linear function of that of the `parent`, if there is one. If `whole` is not 0, the array has the
+    same whole numbers at all weights, of at most this absolute value, which is far below p.
+
+    `lemma` says of the shift of a weight that its product has a rule of its own: ("unreached", what
+    it reads) or ("unread", the product). A `relative` shift is multiplied by x before it is added.
+    """
+
+    array: Residues
+    mask: Mask
+    along: Mapping[int, Direction]
+    exact: bool
+    key: Any
+    parent: Shift | None = None
+    whole: int = 0
+    lemma: tuple[str, int] | None = None
+    relative: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Variation:
+    """A sum of terms; turns and charges have coefficients, never zero."""
+
+    moves: dict[Turn | Charge, int] = field(default_factory=dict)
+    shifts: tuple[Shift, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.moves or self.shifts)
+
+
+NONE = Variation()
+LARGEST = 1 << 14  # whole numbers up to here are told apart mod p, and so are their differences
+
+
+def bounded(size: int) -> int:
+    """The bound of a whole array, or 0 if it is too large."""
+    return size if size < LARGEST else 0
+
+
+def letters_of(shift: Shift, letters: str) -> str:
+    """The letters of the axes along which an exact shift is not a multiple of a direction."""
+    return "".join(x for i, x in enumerate(letters) if i - len(letters) not in shift.along)
+
+
+def bare(shift: Shift) -> tuple[Residues, Mask]:
+    """Array and mask of an exact shift without the axes of directions."""
+    drop = tuple(shift.array.ndim + axis for axis in shift.along)
+    return np.squeeze(shift.array, drop), np.squeeze(shift.mask, drop)
+
+
+def ancestors(shift: Shift | None) -> list[Shift]:
+    """A shift and those that it is a linear function of, the nearest first."""
+    return [] if shift is None else [shift, *ancestors(shift.parent)]
