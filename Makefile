@@ -10,7 +10,7 @@ demo: .venv/ready
 	@echo
 	@echo "Open out/report.html in a browser. It is the report on examples/tiny-llama, a Llama with"
 	@echo "726 parameters that sorts four digits. What to try next:"
-	@echo "  $(BIN)/segre demo                                        writes a base model, a fine-tune and a moved copy"
+	@echo "  $(BIN)/segre model demo                                  writes a base model, a fine-tune and a moved copy"
 	@echo "  $(BIN)/segre diff segre-demo/base segre-demo/fine-tune   what did the fine-tune change?"
 	@echo "  $(BIN)/segre explain llama-3-8b                          which parameters are redundant, and why?"
 	@echo "  $(BIN)/segre dim softmax/d=10,10,10/a=2,2/t=3            a functional dimension, proved"

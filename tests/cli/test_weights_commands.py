@@ -132,3 +132,28 @@ def test_bad_input_is_one_line_and_exit_code_2(arguments: tuple[str, ...], files
     assert result.stderr.startswith("segre: ")
     assert result.stderr.count("\n") == 1
     assert sorted(files.iterdir()) == before
+
+
+def test_the_normal_form_of_a_small_network(files: Path) -> None:
+    """`model canonical` takes small networks as well as checkpoints: copies have one form."""
+    run("model", "move", "one.json", "-o", "two.json", cwd=files)
+    for name in ("one", "two"):
+        done = run("model", "canonical", f"{name}.json", "-o", f"{name}-normal.json", cwd=files)
+        assert (done.returncode, done.stderr) == (0, "")
+    assert (files / "one-normal.json").read_text() == (files / "two-normal.json").read_text()
+    assert run("same", "one.json", "two-normal.json", cwd=files).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("same one.json .", "one is the weights of a small network, the other a checkpoint"),
+        ("same one.json one.json --witness w.safetensors", "a witness is of two checkpoints"),
+        ("model move one.json -o new.json --report", "compare small networks with segre same"),
+    ],
+)
+def test_what_is_for_checkpoints_only(line: str, why: str, files: Path) -> None:
+    done = run(*line.split(), cwd=files)
+    assert done.returncode == 2
+    assert why in done.stderr
+    assert done.stderr.count("\n") == 1
