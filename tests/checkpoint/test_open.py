@@ -101,6 +101,8 @@ def test_what_can_be_opened(models: tuple[Path, Path]) -> None:
     drawn = segre.open(SPEC, seed=3)
     assert "random weights (seed 3)" in repr(drawn)
     assert segre.diagnose(drawn, length=8).model["seed"] == 3
+    found = segre.analyze(drawn, only=["what", "depth"], inputs=1, length=6)
+    assert (found.name, found.weights, found["depth"].status) == (SPEC, False, "measured")
     for wrong in ("softmax/d=3,3/a=1/t=2", "llama/d=8/heads=2/ff=8/t=3"):
         with pytest.raises(segre.SegreError, match="vocabulary"):
             segre.open(wrong)

@@ -228,16 +228,17 @@ def test_the_published_surgery_leaves_the_activation() -> None:
     """y = N(x + gelu(x)) in the place of the MLP of ALBERT, by hand."""
     from segre.checkpoint.runnable import load
     from segre.transformer.forward import Tokens, run
+    from support.small_models import at_depths
 
     loaded = load(_config("albert", 1, 24), 0)
     words = np.random.default_rng(0).integers(100, size=(1, 5))
     seen: dict[tuple[str, int], Any] = {}
 
     def streams(name: str, weights: Any, edit: Any) -> None:
-        def see(depth: int, _place: int, _batch: int, x: Any) -> None:
+        def see(depth: int, _place: Any, x: Any) -> None:
             seen[name, depth] = x[0, 0, 0].T
 
-        run(weights, [Tokens(words)], Real(), [edit], see)
+        run(weights, [Tokens(words)], Real(), [edit], at_depths(see))
 
     streams("cut", WithoutMatrices(loaded), FULL.edit)
     streams("attention", loaded, lambda spec, number: spec if number == 1 else None)

@@ -71,6 +71,8 @@ class Workbench:
                 f"target {quote(text)}: a GGUF file; make a model directory of it first: "
                 f"segre model convert {shlex.quote(text)} -o model"
             )
+        if isinstance(source, Model) and source.random is not None:
+            return cls(text, architecture(source), source)
         if isinstance(source, Model) or trained(source):
             try:
                 model = Model.open(source)

@@ -23,9 +23,9 @@ from segre.values import quote, read_file
 def open_model(source: Source, seed: int = 0) -> Model:
     """Open a model, once for all questions about it: `with segre.open("directory") as model:`.
 
-    A directory with safetensors files (memory-mapped; pickles are never read and nothing is
-    downloaded) and a model in memory have their own weights. A directory with only a config, a
-    config.json, the name of a preset and the spec of a transformer with a vocabulary get random
+    A `source` that is a directory with safetensors files (memory-mapped; pickles are never read and
+    nothing is downloaded) or a model in memory has its own weights. A directory with only a config,
+    a config.json, the name of a preset and the spec of a transformer with a vocabulary get random
     weights, which are drawn with the `seed` when they are needed. Every function that takes a
     checkpoint or an architecture also takes an opened model. Where the head of a checkpoint is of a
     kind that is not known, the model ends with its hidden states.

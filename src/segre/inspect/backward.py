@@ -91,6 +91,8 @@ def _through_head(recorded: Recorded, seed: Array, dtype: npt.DTypeLike) -> Arra
     field = Reverse(Real(dtype))
     x = field.variable(_columns(recorded.streams[-1], dtype))
     out = ending(recorded.model, recorded.tokens, field, x, dtype=dtype, lifted=_constants)
+    if out is x:  # the model ends with its stream
+        return np.asarray(seed.T)
     field.backward(out, seed.astype(dtype).reshape(out.value.shape))
     assert x.gradient is not None
     return np.asarray(x.gradient[0, 0, 0].T)

@@ -169,10 +169,11 @@ def diagnosis(seen: Recorded, inputs: str) -> Diagnosis:
     )
 
 
-def words_of(model: Model, ids: Array) -> tuple[str, ...]:
-    """Tokens as texts, if there is a tokenizer to ask."""
-    known = token_texts(model, sorted({int(number) for number in ids}))
-    return tuple(known[int(number)] for number in ids) if known else ()
+def words_of(model: Model, ids: Sequence[int] | Array) -> tuple[str, ...]:
+    """Tokens as texts, if the model was trained on them and there is a tokenizer to ask."""
+    numbers = [int(number) for number in ids]
+    known = {} if model.random is not None else token_texts(model, sorted(set(numbers)))
+    return tuple(known[number] for number in numbers) if known else ()
 
 
 def require_finite(seen: Recorded) -> None:

@@ -68,11 +68,12 @@ def record(
 ) -> Recording:
     """One pass of a model on the first tokens of a text, on given tokens (`ids`) or random ones.
 
-    `names` are names of points or patterns of them, such as "blocks.*.attn.hook_pattern"; the
-    default is the stream after the embedding and after each layer. Streams take 8 bytes for each
-    token and channel, patterns 8 bytes for each head and pair of tokens; what all of it would take
-    is computed first, and refused above the limit. `settings` and `ablations` are those of
-    `diagnose`.
+    The model is opened as by `segre.open(source)`: `source` may be a directory, an architecture or
+    an opened model. `names` are names of points or patterns of them, such as
+    "blocks.*.attn.hook_pattern"; the default is the stream after the embedding and after each
+    layer. Streams take 8 bytes for each token and channel, patterns 8 bytes for each head and pair
+    of tokens; what all of it would take is computed first, and refused above the limit. `settings`
+    and `ablations` are those of `diagnose`.
 
     >>> spec = "gpt2/d=16/layers=2/heads=2/ff=8/vocab=50/t=16"
     >>> found = record(spec, "*.hook_pattern", length=5)

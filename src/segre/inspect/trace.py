@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from segre.checkpoint.inputs import shortened, token_texts
+from segre.checkpoint.inputs import shortened
 from segre.checkpoint.runnable import open_model
 from segre.collapse.record import record
 from segre.collapse.variants import FULL
@@ -136,7 +136,7 @@ def trace(
     terms = (pulled(done, covector) * done.X).sum(axis=-1)
     constant = fixed + float((covector * constants(done)).sum())
     back = gradients(seen, _seed(seen, position, output), np.float64)
-    texts = {} if output is None else token_texts(model, [output])
+    texts = () if output is None else words_of(model, [output])
     patterns = list(seen.patterns)
     return Trace(
         model.document(),
@@ -145,7 +145,7 @@ def trace(
         seen.words,
         position,
         output,
-        "" if output is None else texts.get(output, ""),
+        texts[0] if texts else "",
         value,
         {
             "rollout": rollout(patterns)[position],
