@@ -5,7 +5,7 @@ Everything to draw is computed here; report/ only draws.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from segre.errors import SegreError
 from segre.fields.interface import Array
 from segre.fields.linear import Floats
 from segre.fields.real import Real
-from segre.geometry.group import GroupElement
 from segre.geometry.strata import Stratum, classify
 from segre.network import forward
 from segre.spec import Network
@@ -152,21 +151,10 @@ def turn(s: float) -> Array:
 
 
 def turned(weights: Weights, s: float) -> Weights:
-    """The weights with the query-key basis of the first head turned by G(s): the same function."""
-    spec = weights.spec
-    heads = list(spec.layers)
-    G = np.eye(heads[0].a)
+    """The weights with the query-key basis of the first head changed by G(s): the same function."""
+    first, *rest = weights.layers
+    G = np.eye(first.W_Q.shape[1])
     G[:2, :2] = turn(s)
-    unit = [[np.eye(head.a) for _ in range(head.heads)] for head in heads]
-    unit[0][0] = G
-    element = GroupElement(
-        bases=tuple(np.eye(d) for d in spec.widths),
-        order=tuple(tuple(range(head.heads)) for head in heads),
-        query_key=tuple(tuple(row) for row in unit),
-        value_output=tuple(
-            None if head.dv is None else tuple(np.eye(head.dv) for _ in range(head.heads))
-            for head in heads
-        ),
-        scales=tuple((1.0,) * head.heads for head in heads),
-    )
-    return element.apply(weights)
+    W_Q, W_K = first.W_Q.copy(), first.W_K.copy()
+    W_Q[0], W_K[0] = G @ W_Q[0], np.linalg.solve(G.T, W_K[0])
+    return Weights.of_layers(weights.spec, [replace(first, W_Q=W_Q, W_K=W_K), *rest])

@@ -29,8 +29,8 @@ def _read(config: Config) -> Values:
         "mlp": config.named("hidden_act", GATES),
         "eps": config.number("rms_norm_eps"),
     }
-    turned = config.given.get("head_dim", out["rotary"]) or d // out["heads"]  # in the library
-    if turned != out["rotary"]:
+    rotary = config.given.get("head_dim", out["rotary"]) or d // out["heads"]  # in the library
+    if rotary != out["rotary"]:
         raise SpecError(f"head_dim: allowed: {out['rotary']}, which is qk_rope_head_dim")
     if config.key_value_heads(out["heads"]) != out["heads"]:
         raise SpecError(
@@ -89,8 +89,8 @@ def _write(spec: Transformer) -> Values:
 def _rest(given: Mapping[str, Any]) -> Values:
     if given.get("kvrank") == 0:
         return {}
-    turned = {"rotary": 2} if given.get("pos", "rope") == "rope" else {}
-    return {"qrank": 4, "kvrank": 2, **turned}
+    rotary = {"rotary": 2} if given.get("pos", "rope") == "rope" else {}
+    return {"qrank": 4, "kvrank": 2, **rotary}
 
 
 def _tensors(spec: Transformer, part: str, config: Config) -> Names:

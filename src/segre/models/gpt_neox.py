@@ -26,10 +26,10 @@ def _read(config: Config) -> Values:
         raise SpecError(f"head_dim: allowed: {head}, the width over the heads")
     given = _usual(config.given)
     part = rope_part(given)
-    turning = int(head * part)
-    if turning % 2 or not turning:
+    rotary = int(head * part)
+    if rotary % 2 or not rotary:
         raise SpecError(
-            f"rotary_pct: {show(part)} of a head is {turning} of {head} dimensions; "
+            f"rotary_pct: {show(part)} of a head is {rotary} of {head} dimensions; "
             "allowed: even numbers from 2"
         )
     return {
@@ -40,7 +40,7 @@ def _read(config: Config) -> Values:
         "eps": config.number("layer_norm_eps"),
         "bias": "all" if config.flag("attention_bias") else "mlp-norm",
         "parallel": config.flag("use_parallel_residual"),
-        "rotary": turning,
+        "rotary": rotary,
         "base": rope_base(given, part=part),
         "rescale": rope_rescale(given, length),
         "t": length,

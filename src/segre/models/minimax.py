@@ -74,11 +74,11 @@ def _betas(config: Config) -> dict[str, float]:
 
 def _write(spec: Transformer) -> Values:
     kinds = _written_kinds(spec)
-    turning = kinds.index(FULL) + 1 if FULL in kinds else 1
+    layer = kinds.index(FULL) + 1 if FULL in kinds else 1
     alpha = float(spec.skip)
     return {
         **llama.write_decoder(spec),
-        **llama.written_rotary(spec, turning),
+        **llama.written_rotary(spec, layer),
         **experts.written_routed(spec),
         "layer_types": kinds,
         **widest(spec),

@@ -50,13 +50,13 @@ def _read(config: Config) -> Values:
         raise SpecError(
             f"rope_type: phi3 does not support rescale={out['rescale']}; allowed: default, longrope"
         )
-    turned = int(out["head"] * part)
-    if turned < 2 or turned % 2:
+    rotary = int(out["head"] * part)
+    if rotary < 2 or rotary % 2:
         raise SpecError(
-            f"partial_rotary_factor: {part} of {out['head']} dimensions is {turned}; "
+            f"partial_rotary_factor: {part} of {out['head']} dimensions is {rotary}; "
             "allowed: even numbers from 2"
         )
-    return {**out, "rotary": turned, "window": [window(config)]}
+    return {**out, "rotary": rotary, "window": [window(config)]}
 
 
 def _rotary(config: Config, part: float) -> Values:

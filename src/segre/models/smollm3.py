@@ -14,16 +14,16 @@ from segre.values import quote
 
 def _read(config: Config) -> Values:
     out = llama.decoder(config)
-    turned = _turned(config, out["layers"])
+    rotary = _rotary(config, out["layers"])
     size = window(config) if config.flag("use_sliding_window") else 0
-    slides = chosen(config, out["layers"], size, lambda i: size > 0 and not turned[i])
+    slides = chosen(config, out["layers"], size, lambda i: size > 0 and not rotary[i])
     out["window"] = slides
-    if not any(turned):
+    if not any(rotary):
         return {**out, "pos": "none", "base": Transformer.base, "rescale": ""}
-    return {**out, "base": [out["base"] if turns else 0 for turns in turned]}
+    return {**out, "base": [out["base"] if one else 0 for one in rotary]}
 
 
-def _turned(config: Config, layers: int) -> list[bool]:
+def _rotary(config: Config, layers: int) -> list[bool]:
     """Which layers have rotary positions."""
     key, value = config.get("no_rope_layers")
     if value is None:
@@ -33,18 +33,18 @@ def _turned(config: Config, layers: int) -> list[bool]:
         raise SpecError(
             f"{key}: {quote(str(value))}; allowed: a list of 1 (rotary) and 0, one for each layer"
         )
-    return [bool(turns) for turns in value[:layers]]
+    return [bool(one) for one in value[:layers]]
 
 
 def _write(spec: Transformer) -> Values:
-    turned = [base > 0 and spec.pos == "rope" for base in every(spec.base, spec.layers)]
+    rotary = [base > 0 and spec.pos == "rope" for base in every(spec.base, spec.layers)]
     return {
         **llama.write_decoder(spec),
-        **llama.written_rotary(spec, turned.index(True) + 1 if any(turned) else 1),
+        **llama.written_rotary(spec, rotary.index(True) + 1 if any(rotary) else 1),
         **llama.write_biases(spec),
         **written(spec),
         "use_sliding_window": bool(spec.window),
-        "no_rope_layers": [int(turns) for turns in turned],
+        "no_rope_layers": [int(one) for one in rotary],
     }
 
 

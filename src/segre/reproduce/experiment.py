@@ -223,7 +223,7 @@ def perform(
 def command_of(
     experiment: Experiment, seed: int, seeds: int, full: bool, given: Mapping[str, Any]
 ) -> str:
-    """The command that gives an outcome; options that are as always are left out."""
+    """The command that gives an outcome; options with their default values are left out."""
     words = ["segre", "reproduce", experiment.name]
     if experiment.seeded and seed:
         words += ["--seed", str(seed)]
