@@ -17,11 +17,11 @@ from segre.symmetry.finite import finite
 from segre.symmetry.orders import Order
 from segre.symmetry.piece import Piece
 from segre.symmetry.space import FloatWeights, Tensor
-from segre.symmetry.special import CarriedMean, CommonForm, TiedMean, UnseenShift, ValueKernel
+from segre.symmetry.special import CommonForm, Mean, UnseenShift, ValueKernel
 from segre.symmetry.transformers import transformer_pieces
 from segre.transformer.spec import Transformer
 
-Special = CarriedMean | TiedMean | UnseenShift | CommonForm | ValueKernel
+Special = Mean | UnseenShift | CommonForm | ValueKernel
 Actor = Basis | Scale | Constants | Slack | Entries | Special | Order
 Move = list[tuple[Actor, Array]]  # what acts, and by which element, in order
 Read = Callable[[Tensor], Array]
