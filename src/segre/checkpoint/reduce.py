@@ -71,7 +71,7 @@ def reduced(model: Model, slack: float = 0.0, *, measured: bool = False) -> Iter
         if dead.any():
             clear(spec, part, w, UNITS, dead)
         preference = _centre_preferences(w, slack)
-        move = reduction.part(part, w)
+        move = reduction.part(part, w, owned=True)
         for kind in kinds(w):
             clear(spec, part, w, kind, dead_units(spec, w, kind))
         yield Reduced(part, w, move, preference, reduction.beside, reduction.shares)

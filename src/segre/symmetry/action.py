@@ -17,11 +17,11 @@ from segre.symmetry.finite import finite
 from segre.symmetry.orders import Order
 from segre.symmetry.piece import Piece
 from segre.symmetry.space import FloatWeights, Tensor
-from segre.symmetry.special import CarriedMean, CommonForm, TiedMean, UnseenShift, ValueKernel
+from segre.symmetry.special import CommonForm, Mean, UnseenShift, ValueKernel
 from segre.symmetry.transformers import transformer_pieces
 from segre.transformer.spec import Transformer
 
-Special = CarriedMean | TiedMean | UnseenShift | CommonForm | ValueKernel
+Special = Mean | UnseenShift | CommonForm | ValueKernel
 Actor = Basis | Scale | Constants | Slack | Entries | Special | Order
 Move = list[tuple[Actor, Array]]  # what acts, and by which element, in order
 Read = Callable[[Tensor], Array]
@@ -58,9 +58,13 @@ class Partwise(ABC):
         self._kept: dict[int, Array] = {}
         self._asked = {tensor for one in free for tensor in one.needed}
 
-    def part(self, part: str, tensors: dict[str, Array]) -> Move:
-        """Act on the tensors of a part, in place, and say with what."""
+    def part(self, part: str, tensors: dict[str, Array], *, owned: bool = False) -> Move:
+        """Act on the tensors of a part, in place, and say with what.
+
+        Of arrays that are the caller's own, numbers may be changed where they are.
+        """
         w = FloatWeights(self.spec, {(part, name): x for name, x in tensors.items()}, self.sizes)
+        w.owned = owned
         while missing := {t for one in self.free if _concerns(one, w) for t in one.needed} - set(
             w.tensors
         ):

@@ -85,7 +85,7 @@ class Constants(Freedom):
                 added = sign * element.reshape(*self.copies, *ones, self.width)
                 if bias.site is None and bias.columns is None:  # without a copy: tables are large
                     shift = added * unit_shift(w, bias.tensor)
-                    w.tensors[bias.tensor] = value + shift[..., None]
+                    w.tensors[bias.tensor] = np.add(value, shift[..., None], out=w.place(value))
                 else:
                     w.tensors[bias.tensor] = value = value.copy()
                     bias.add(w, value, np.broadcast_to(added, value.shape[:-1]))
@@ -224,7 +224,8 @@ class Slack(Freedom):
         if self.forms.spanned:
             element = np.tensordot(D, element, (1, 0))
         if len(D) == 1 and (D[0, 0] == D).all():  # without a copy: tables are large
-            added = before + np.expand_dims(D[0, 0] * element[0], axis)
+            shift = np.expand_dims(D[0, 0] * element[0], axis)
+            added = np.add(before, shift, out=w.place(before))
         else:
             added = np.moveaxis(np.tensordot(D, element, (0, 0)), 0, axis)
             added += before

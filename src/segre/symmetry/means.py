@@ -11,7 +11,7 @@ from segre.symmetry.constants import Several, Slack, ones, outside
 from segre.symmetry.norms import port_of, read_norms, title
 from segre.symmetry.piece import Holds, Piece
 from segre.symmetry.space import Port, writer
-from segre.symmetry.special import CarriedMean, CommonForm
+from segre.symmetry.special import CommonForm, Mean
 from segre.symmetry.tables import has_tied_mean, logits_may_shift
 from segre.symmetry.wiring import (
     End,
@@ -160,7 +160,7 @@ def _table_shifts(spec: Transformer) -> bool:
 
 def _carried(sources: list[tuple[tuple[str, str], int]], holds: Holds) -> Piece:
     last, times = sources[-1]
-    every = (CarriedMean(source, last, (often, times)) for source, often in sources[:-1])
+    every = (Mean(source, last, (often, times)) for source, often in sources[:-1])
     free = Several(tuple(every))
     name, count = "means, which no norm reads, moved from one bias to a later one", len(sources) - 1
     return Piece("carried-mean", name, "residual stream", "norms and biases", holds, count, free)

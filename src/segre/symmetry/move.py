@@ -35,9 +35,10 @@ class RandomMove(Partwise):
         self.plain.part(part, found)
         return found[name]
 
-    def part(self, part: str, tensors: dict[str, Array]) -> Move:
+    def part(self, part: str, tensors: dict[str, Array], *, owned: bool = False) -> Move:
         """Act on the tensors of a part, in place, and say with what."""
-        return [*self.plain.part(part, tensors), *super().part(part, tensors)]
+        first = self.plain.part(part, tensors, owned=owned)
+        return [*first, *super().part(part, tensors, owned=owned)]
 
     def chosen(self, number: int, one: Actor, w: FloatWeights) -> Array:
         """Drawn once; sizes of constants are those of the tensors that have them."""

@@ -24,7 +24,7 @@ from segre.symmetry.space import (
     rotary_planes,
     unit_shift,
 )
-from segre.symmetry.special import CarriedMean, CommonForm, UnseenShift, ValueKernel
+from segre.symmetry.special import CommonForm, Mean, UnseenShift, ValueKernel
 
 EQUAL = 1e-20  # squared, relative: gains that are equal up to rounding
 POSITIONS = ("embed", "positions")
@@ -110,7 +110,7 @@ def _(one: Entries, w: FloatWeights, slack: float) -> Array:  # noqa: ARG001
 
 
 @fix.register
-def _(one: CarriedMean, w: FloatWeights, slack: float) -> Array:
+def _(one: Mean, w: FloatWeights, slack: float) -> Array:
     """The mean becomes zero."""
     value = w(*one.source)
     mean = value.mean(axis=-2)

@@ -17,7 +17,7 @@ from segre.symmetry.constants import Constants, Entries, Slack
 from segre.symmetry.normal import fix
 from segre.symmetry.orders import Order, gain_orders, sign_orders
 from segre.symmetry.space import FloatWeights, Tensor
-from segre.symmetry.special import CarriedMean, CommonForm, UnseenShift, ValueKernel
+from segre.symmetry.special import CommonForm, Mean, UnseenShift, ValueKernel
 from segre.symmetry.wiring import layer_parts
 from segre.transformer.spec import Transformer
 
@@ -91,7 +91,9 @@ def reducible(spec: Transformer) -> tuple[Actor, ...]:
     bases = [one for one in every if isinstance(one, Basis)]
     out: list[Actor] = [*sign_orders(spec), *(x for x in every if isinstance(x, CommonForm))]
     out += _downstream([one for one in every if isinstance(one, Constants)])
-    out += [one for one in every if isinstance(one, CarriedMean | UnseenShift)]
+    out += [
+        one for one in every if isinstance(one, UnseenShift) or (isinstance(one, Mean) and one.last)
+    ]
     out += [one for one in bases if one.vector is not None]
     slack = [one for one in every if isinstance(one, Slack | Entries)]
     out += [one for one in slack if one.tensors[0] == MAP]  # before what follows the map

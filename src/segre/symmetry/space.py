@@ -66,6 +66,10 @@ class FloatWeights:
         """The entrywise inverse of a tensor."""
         return np.asarray(1 / self(part, name))
 
+    def place(self, value: Array) -> Array | None:
+        """Where a changed tensor is written: where it was, or None for a new array."""
+        return value if self.owned and value.flags.writeable else None
+
     def size(self, tensor: Tensor) -> float:
         """The size of the entries of a tensor, to draw offsets in proportion."""
         if tensor not in self.sizes:

@@ -26,63 +26,40 @@ from segre.symmetry.wiring import Norm
 
 
 @dataclass(frozen=True)
-class CarriedMean(Freedom):
-    """A mean that only the output depends on: moved from one bias to the last one."""
+class Mean(Freedom):
+    """A constant in all entries of a tensor; the `last` bias takes it back, or nothing sees it."""
 
     source: Tensor
-    last: Tensor
+    last: Tensor | None = None
     often: tuple[int, int] = (1, 1)  # how often each is added to the stream
 
     def __call__(self, w: ModularWeights) -> Array:
         """The generator."""
         canvas = w.canvas(1)
-        canvas(*self.source)[0] = w.field.reduce(self.often[1] * unit_shift(w, self.source))
-        canvas(*self.last)[0] = -self.often[0]
+        canvas(*self.source)[0] = w.field.reduce(self._shift(w))
+        if self.last is not None:
+            canvas(*self.last)[0] = -self.often[0]
         return canvas.rows
 
+    def _shift(self, w: Weights) -> Array:
+        """What the entries of the source change by, where the stream moves by one."""
+        return np.ones(1) if self.last is None else self.often[1] * unit_shift(w, self.source)
+
     def draw(self, rng: np.random.Generator, w: FloatWeights) -> Array:
-        """Of the size of the bias."""
+        """Of the size of the tensor."""
         return np.asarray(w.size(self.source) * rng.standard_normal(1))
 
     def act(self, w: FloatWeights, element: Array) -> None:
         """Add to all entries of one, and take it back from the other."""
         if self.source in w.tensors:
-            by = self.often[1] * unit_shift(w, self.source) * element
-            w.tensors[self.source] = w(*self.source) + by
-        if self.last in w.tensors:
+            w.tensors[self.source] = w(*self.source) + self._shift(w) * element
+        if self.last is not None and self.last in w.tensors:
             w.tensors[self.last] = w(*self.last) - self.often[0] * element
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
-        """Both biases."""
-        return (self.source, self.last)
-
-
-@dataclass(frozen=True)
-class TiedMean(Freedom):
-    """One constant in all entries of a tied table, which all logits then have."""
-
-    table: Tensor = ("embed", "tokens")
-
-    def __call__(self, w: ModularWeights) -> Array:
-        """The generator."""
-        canvas = w.canvas(1)
-        canvas(*self.table)[0] = 1
-        return canvas.rows
-
-    def draw(self, rng: np.random.Generator, w: FloatWeights) -> Array:
-        """Of the size of the table."""
-        return np.asarray(w.size(self.table) * rng.standard_normal(1))
-
-    def act(self, w: FloatWeights, element: Array) -> None:
-        """Add."""
-        if self.table in w.tensors:
-            w.tensors[self.table] = w(*self.table) + element
-
-    @property
-    def tensors(self) -> tuple[Tensor, ...]:
-        """The table."""
-        return (self.table,)
+        """One, or both."""
+        return (self.source,) if self.last is None else (self.source, self.last)
 
 
 @dataclass(frozen=True)

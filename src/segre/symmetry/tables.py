@@ -11,7 +11,7 @@ from segre.fields.interface import Array
 from segre.symmetry.constants import Constants, Entries, Forms, Slack, ones
 from segre.symmetry.piece import Holds, Piece
 from segre.symmetry.space import Bias, Weights, reader, writer
-from segre.symmetry.special import TiedMean, UnseenShift
+from segre.symmetry.special import Mean, UnseenShift
 from segre.symmetry.wiring import has, norm_at, norm_before, stream_places
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import part_shapes
@@ -47,7 +47,7 @@ def _between(spec: Transformer) -> Iterator[Piece]:
         yield from _unseen_shift(spec, tables[0])
     elif has_tied_mean(spec):
         name, part = "one constant in all entries of the tied table", "embedding"
-        yield Piece("tied-mean", name, part, "shifts", "softmax", 1, TiedMean())
+        yield Piece("tied-mean", name, part, "shifts", "softmax", 1, Mean(("embed", "tokens")))
 
 
 def _moved(spec: Transformer, first: str, second: str, holds: Holds) -> Piece:
