@@ -183,16 +183,15 @@ def page_of_comparison(found: Designs) -> Page:
         "state are counted.",
         blocks=(lines_of(found), _dimensions(found), _operations(found)),
     )
-    tiles = tuple(
-        Tile(
-            _named(number, one, 48),
-            value_in_words(one.finding),
-            one.finding.label,
-            f"of {one.finding.parameters:,} parameters",
-        )
-        for number, one in enumerate(found.designs[:8])
-    )
+    first = enumerate(found.designs[:8])
+    tiles = tuple(dimension_tile(_named(number, one, 48), one) for number, one in first)
     return Page("Designs side by side", "", tiles, (section,))
+
+
+def dimension_tile(name: str, one: Design) -> Tile:
+    """The dimension of a design."""
+    remark = f"of {one.finding.parameters:,} parameters"
+    return Tile(name, value_in_words(one.finding), one.finding.label, remark)
 
 
 def _named(number: int, one: Design, longest: int) -> str:
