@@ -18,6 +18,7 @@ from segre.report.blocks import (
     Table,
     Tile,
     Title,
+    table,
 )
 from segre.report.charts import bars, lines
 from segre.report.dimensions import known_by, trusted, value_in_words, weakest
@@ -129,38 +130,25 @@ def letter(number: int) -> str:
 @tabled.register
 def table_of_comparison(found: Designs) -> Table:
     """One row for each design."""
-    columns = [
-        *("model", "parameters", "dimension", "lower", "upper", "status", "known by", "redundant"),
-        *GROUPS,
-        "no known symmetry",
-        "exponent",
-        *GUARANTEES.values(),
-        *(f"{what}, t={tokens}" for tokens in found.tokens for what in ("operations", "state")),
-    ]
-    out: list[tuple[Cell, ...]] = []
-    for one in found.designs:
-        finding = one.finding
-        costs: list[Cell] = []
-        for tokens in found.tokens:
-            costs += [one.cost.total(tokens), one.cost.state(tokens)]
-        out.append(
-            (
-                *(one.name, finding.parameters, finding.value, finding.lower, finding.upper),
-                *(finding.status, known_by(finding), one.redundant),
-                *(one.pieces[group] for group in GROUPS),
-                one.unexplained,
-                None if one.exponents is None else exponent_in_words(one),
-                *(one.guaranteed(trait) for trait in GUARANTEES),
-                *costs,
-            )
-        )
-    words = {"model", "status", "known by", "exponent", *GUARANTEES.values()}
-    return Table(
+    finding = ("parameters", "dimension: finding.value", "lower", "upper", "status")
+    costs = {"operations": "total", "state": "state"}
+    return table(
         "designs",
         "Designs side by side",
-        tuple(columns),
-        tuple(out),
-        tuple(column not in words for column in columns),
+        found.designs,
+        "model: name",
+        *(name if ":" in name else f"{name}: finding.{name}" for name in finding),
+        ("known by", lambda one: known_by(one.finding)),
+        "redundant",
+        *((group, lambda one, group=group: one.pieces[group]) for group in GROUPS),
+        "no known symmetry: unexplained",
+        ("exponent", lambda one: None if one.exponents is None else exponent_in_words(one)),
+        *((words, lambda one, t=trait: one.guaranteed(t)) for trait, words in GUARANTEES.items()),
+        *(
+            (f"{what}, t={tokens}", lambda one, name=name, t=tokens: getattr(one.cost, name)(t))
+            for tokens in found.tokens
+            for what, name in costs.items()
+        ),
         note=explained(found),
     )
 
@@ -195,16 +183,15 @@ def page_of_comparison(found: Designs) -> Page:
         "state are counted.",
         blocks=(lines_of(found), _dimensions(found), _operations(found)),
     )
-    tiles = tuple(
-        Tile(
-            _named(number, one, 48),
-            value_in_words(one.finding),
-            one.finding.label,
-            f"of {one.finding.parameters:,} parameters",
-        )
-        for number, one in enumerate(found.designs[:8])
-    )
+    first = enumerate(found.designs[:8])
+    tiles = tuple(dimension_tile(_named(number, one, 48), one) for number, one in first)
     return Page("Designs side by side", "", tiles, (section,))
+
+
+def dimension_tile(name: str, one: Design) -> Tile:
+    """The dimension of a design."""
+    remark = f"of {one.finding.parameters:,} parameters"
+    return Tile(name, value_in_words(one.finding), one.finding.label, remark)
 
 
 def _named(number: int, one: Design, longest: int) -> str:

@@ -10,7 +10,6 @@ from segre.report.views import drawn, tabled, view
 
 _LONG = 100_000  # from here on thousands are marked
 _LABELS = ("proved by computation", "proved by theorem", "certain", "likely", "bounded")
-_PIECES = ("parameters", *GROUPS, "redundant", "%")
 
 
 @view.register
@@ -122,15 +121,7 @@ def symmetries_of(found: Finding) -> Table:
 def of_findings(several: Findings) -> Iterator[Block]:
     """One line for each architecture: its parameters, and which of them are redundant."""
     yield Title("Redundant parameters", terminal=False)
-    formats = ("", ",", *[","] * len(GROUPS), ",", ".3f", "", "")
-    names = ("model", *_PIECES, "dimension", "known by")
-    numeric = (False, *[True] * (len(names) - 2), False)
-    rows = tuple(
-        (*_row(name, one), value_in_words(one, "{:,}".format), known_by(one))
-        for name, one in zip(several.names, several.found, strict=True)
-    )
-    note = trusted(several.found)
-    yield Table("models", "", names, rows, numeric, note, formats=formats)
+    yield _compared(several, "%", lambda one: value_in_words(one, "{:,}".format))
 
 
 @drawn.register
@@ -162,12 +153,18 @@ def plot_of_findings(several: Findings) -> Iterator[Figure]:
 @tabled.register
 def table_of_findings(several: Findings) -> Table:
     """The same with the dimension as a number."""
-    names = ("model", *_PIECES[:-1], "share in %", "dimension", "known by")
+    return _compared(several, "share in %", lambda one: one.number)
+
+
+def _compared(several: Findings, share: str, dimension: Callable[[Finding], Cell]) -> Table:
+    counts = ("parameters", *GROUPS, "redundant")
+    names = ("model", *counts, share, "dimension", "known by")
+    formats = ("", *[","] * len(counts), ".3f", ">", "")
     rows = tuple(
-        (*_row(name, one), one.number, known_by(one))
+        (*_row(name, one), dimension(one), known_by(one))
         for name, one in zip(several.names, several.found, strict=True)
     )
-    return Table("models", "", names, rows, note=trusted(several.found))
+    return Table("models", "", names, rows, note=trusted(several.found), formats=formats)
 
 
 def _row(name: str, found: Finding) -> tuple[Cell, ...]:

@@ -29,11 +29,11 @@ from segre.report.blocks import (
 )
 from segre.report.charts import Number, residuals
 from segre.report.collapse import power
-from segre.report.comparison import explained, letter, rows
+from segre.report.comparison import dimension_tile, explained, letter, rows
 from segre.report.depth import known_residuals
 from segre.report.diagnosis import findings_block, heads_block
 from segre.report.diff import facts_block, facts_of, pieces_of, tiles_of
-from segre.report.dimensions import known_by, value_in_words, weakest
+from segre.report.dimensions import known_by, weakest
 from segre.report.views import paged, tabled, view
 
 Line = tuple[str, str, str]
@@ -165,12 +165,7 @@ def page_of_side_by_side(found: SideBySide) -> Page:
 
 def _tiles(found: SideBySide) -> Iterator[Tile]:
     for number, one in enumerate(found.designs.designs):
-        yield Tile(
-            f"{letter(number)}: functional dimension",
-            value_in_words(one.finding),
-            one.finding.label,
-            f"of {one.finding.parameters:,} parameters",
-        )
+        yield dimension_tile(f"{letter(number)}: functional dimension", one)
     for number, diagnosis in enumerate(found.diagnoses):
         if diagnosis is not None:
             remark = f"on {diagnosis.tokens} tokens"
