@@ -210,25 +210,16 @@ class Evaluation:
         """1 / x."""
         return self.numbers.inverse(a)
 
-    def root(self, node: Node, a: Array) -> Array:
-        """The square root."""
-        return self.numbers.root(a, self.salts(node))
+    def _function(self, node: Node, a: Array) -> Array:
+        """A function of every entry, with the salts of its stage."""
+        value: Array = getattr(self.numbers, node.op)(a, self.salts(node))
+        return value
 
-    def exp(self, node: Node, a: Array) -> Array:
-        """The exponential."""
-        return self.numbers.exp(a, self.salts(node))
-
-    def phi(self, node: Node, a: Array) -> Array:
-        """The normal distribution function."""
-        return self.numbers.phi(a, self.salts(node))
+    root = exp = phi = step = _function
 
     def density(self, node: Node, a: Array) -> Array:
         """The derivative of phi at a node."""
         return self.numbers.density(a, self.salts(node))
-
-    def step(self, node: Node, a: Array) -> Array:
-        """1 or 0."""
-        return self.numbers.step(a, self.salts(node))
 
     def choose(self, node: Node, a: Array) -> Array:
         """1 for chosen experts."""

@@ -41,7 +41,7 @@ def multiples(spec: Transformer) -> tuple[tuple[int, int], ...]:
     sizes = [known[i] * step ** ((planes - 1 - i) // period) for i in range(planes)]
     result = []
     for i in range(planes):
-        alike = [sizes[j] for j in range(planes) if j % period == i % period]
+        alike = sizes[i % period :: period]
         below = lcm(*(size.denominator for size in alike))
         above = gcd(*(int(size * below) for size in alike))
         result.append((i % period, int(sizes[i] * below) // above))
