@@ -1,4 +1,4 @@
-"""By which angle does a plane turn from one token to the next? Section 3 of the page.
+"""By which angle does a plane turn from one token to the next? Section 2.3 of the page.
 
 With f = base^(-2i/r) the angle of plane i is f times a factor. Mod p only rational factors can be
 used; in balls all of them. A spec here is that of a layer that turns.

@@ -1,4 +1,4 @@
-"""Does the lower bound hold? A minor of the Jacobian is regular, mod p (section 6) or in balls (8).
+"""Does the lower bound hold? A minor of the Jacobian is regular, mod p or in balls. Section 5.
 
 Mod p, exponentials, roots and angles are drawn; witness.py shows that they may be. In balls they
 are the true ones.
