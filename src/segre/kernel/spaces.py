@@ -206,7 +206,9 @@ def _proved(reader: Reader) -> Matrix:
     count = next(iter(tangents.values())).shape[0] if tangents else 0
     if not count:
         return np.zeros((0, facts.graph.parameters), np.int64)
-    meter().charge(len(facts.graph.nodes) * STEP + count * facts.graph.parameters * ENTRY)
+    work = len(facts.graph.nodes) * STEP + count * facts.graph.parameters * ENTRY
+    meter().require(work)
+    meter().charge(work)
     given = items(reader.entry.get("vanish", []), f"{where}.vanish")
     vanish = [reader.place(name, where) for name in given]
     run = Pass(facts, group, count, moved, vanish, reader.started)
