@@ -7,7 +7,7 @@ used; in balls all of them. A spec here is that of a layer that turns.
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import cache
+from functools import lru_cache
 from math import gcd, lcm
 
 from flint import arb, ctx, fmpq, fmpz
@@ -17,7 +17,7 @@ from segre.transformer.spec import Transformer
 _BITS = 512  # enough to tell apart what is never equal: pi is transcendental
 
 
-@cache
+@lru_cache(64)
 def factors(spec: Transformer) -> tuple[Fraction | None, ...]:
     """The factor of every plane; None where it is not rational, or not known to be."""
     before = ctx.prec
@@ -28,7 +28,7 @@ def factors(spec: Transformer) -> tuple[Fraction | None, ...]:
         ctx.prec = before
 
 
-@cache
+@lru_cache(64)
 def multiples(spec: Transformer) -> tuple[tuple[int, int], ...]:
     """C_i and N_i of section 4, for every plane i."""
     known = [factor for factor in factors(spec) if factor is not None]
@@ -118,7 +118,7 @@ def _number(value: Fraction) -> arb:
     return arb(fmpq(value.numerator, value.denominator))
 
 
-@cache
+@lru_cache(64)
 def _power(base: Fraction) -> tuple[Fraction, int]:
     """(b, g) with base = b^g, b rational and g as large as possible."""
     above, below = base.numerator, base.denominator
