@@ -31,7 +31,7 @@ from segre.kernel.forms import Facts
 from segre.kernel.graph import Graph
 from segre.kernel.group import Matrix
 from segre.kernel.lemmas import Pass
-from segre.kernel.linear import annihilator, row_basis
+from segre.kernel.linear import annihilator, rank, row_basis
 from segre.kernel.meter import meter
 from segre.kernel.network import graph_of
 from segre.kernel.point import Batch, Point, Progress
@@ -63,12 +63,13 @@ def check(certificate: Certificate, graph: Graph, progress: Progress) -> tuple[i
         if guard.changes(rows):
             raise RejectionError(f"upper.spaces[{i}]: a generator changes an output")
         span.add(rows)
-    if upper["rank"] != span.rank:
-        raise RejectionError(f"upper.rank: {quote(upper['rank'])}, but the rank is {span.rank}")
+    found = span.rank
+    if upper["rank"] != found:
+        raise RejectionError(f"upper.rank: {quote(upper['rank'])}, but the rank is {found}")
     progress("upper bound", len(entries), len(entries))
-    bound = graph.parameters - span.rank
+    bound = graph.parameters - found
     sentence = (
-        f"{wider}Lemmas prove {len(entries)} spaces; their generators have rank {span.rank}, "
+        f"{wider}Lemmas prove {len(entries)} spaces; their generators have rank {found}, "
         f"so the dimension is at most {bound}."
     )
     return bound, sentence
@@ -120,17 +121,16 @@ class _Span:
         """More rows."""
         self.rows.append(rows)
         if sum(len(some) for some in self.rows) > self.most:
-            self.rows = [self._basis()]
+            self.rows = [row_basis(self._all(), self.prime)]
 
-    def _basis(self) -> Matrix:
-        meter().require_bytes(64 * sum(some.size for some in self.rows))
-        return row_basis(np.concatenate(self.rows), self.prime)
+    def _all(self) -> Matrix:
+        meter().require_bytes(16 * sum(some.size for some in self.rows))
+        return np.concatenate(self.rows)
 
     @property
     def rank(self) -> int:
         """The dimension."""
-        self.rows = [self._basis()]
-        return len(self.rows[0])
+        return rank(self._all(), self.prime)
 
 
 class _Guard:
