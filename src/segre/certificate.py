@@ -58,7 +58,7 @@ def certify(
 
     >>> document = certify("lightning/d=2,2/a=1/t=2")
     >>> document["claim"]["lower"], document["claim"]["upper_by"], document["claim"]["status"]
-    (6, 'closed-form', 'proved')
+    (6, 'spaces', 'proved')
     >>> certify("llama-3-8b")["claim"]["lower"]
     8016918528
     """

@@ -60,6 +60,10 @@ def run(
             help="Time limit for one architecture; slower ones are retried at the end.",
         ),
     ] = None,
+    certificates: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Keep a certificate of every row, as DIGEST.json."),
+    ] = None,
     out: Out = Out(),
 ) -> None:
     """Compute the dimension of every architecture in a sweep, and test the sweep's claim on it.
@@ -68,6 +72,7 @@ def run(
     """
     from segre.cli.resumable import resumable
     from segre.sweep.builtin import plan_of
+    from segre.sweep.certificates import keep
     from segre.sweep.run import Swept
     from segre.sweep.run import run as drive
     from segre.sweep.status import standing
@@ -85,6 +90,8 @@ def run(
             timeout=timeout,
             progress=progress,
         )
+        if certificates is not None:
+            keep(output, certificates, progress)
         found = standing(output)
     out.emit(Swept(ran, found), code=1 if found.refuted else 0)
 
