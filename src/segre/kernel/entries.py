@@ -18,6 +18,15 @@ from segre.kernel.spans import images, readings
 from segre.kernel.variation import ONES, Charge, Direction, Shift, Turn, Variation, bounded, times
 
 MOST_TIMES = 1 << 10
+ENTRY, PORT = 3e-8, 10_000  # seconds for an entry of a tangent, and entries for every port
+
+
+def _afford(entries: int) -> None:
+    """Ask for the time to make so many entries of tangents, and charge it."""
+    meter().require(entries * ENTRY)
+    meter().charge(entries * ENTRY)
+
+
 Read = tuple[Group, dict[Place, Matrix], dict[Place, Variation]]
 
 
@@ -120,7 +129,8 @@ class _Basis(Reader):
         )
         tensor, number = self.facts.weights[place], len(basis)
         size = prod(self.copies) * number
-        meter().require_bytes(16 * size * prod(shape))
+        meter().require_bytes(32 * size * self.facts.graph.parameters)
+        _afford(size * prod(shape) + PORT)
         result = np.zeros((*self.copies, number, *shape), np.int64)
         axis = -1
         if isinstance(term, Turn):
@@ -193,11 +203,12 @@ class _Constants(Reader):
         for i, source in enumerate(given):
             starts.append(starts[source["as"]] if self._follows(source, sources, i) else count)
             count = max(count, starts[-1] + len(sources[i][2]))
+        _afford(count * sum(prod(self.shape(source[0])) for source in sources))
+        meter().require_bytes(32 * count * self.facts.graph.parameters)
         tangents: dict[Place, Matrix] = {}
         moved: dict[Place, Variation] = {}
         for i, (place, along, patterns, lemma) in enumerate(sources):
             shape, first, sign = self.shape(place), starts[i], given[i].get("times", 1)
-            meter().require_bytes(32 * count * prod(shape))
             array = np.zeros((count, *patterns.shape[1:]), np.int64)
             array[first : first + len(patterns)] = patterns * sign % self.facts.prime
             key = "source", shape, tuple(along), first, sign, str(given[i].get("columns")), lemma
