@@ -20,16 +20,20 @@ from segre.architectures import Architecture
 from segre.kernel.arrays import Array
 from segre.kernel.document import RejectionError, Spec, read_spec
 from segre.kernel.graph import Graph
+from segre.kernel.group import GROUPS
 from segre.kernel.network import graph_of
 from segre.kernel.point import Batch, Point
 from segre.kernel.residues import FreeRoots
-from segre.kernel.spaces import GROUPS, facts_of, generators
+from segre.kernel.spaces import facts_of, generators
 from segre.models import architecture
 from segre.symmetry.document import entries
 
 PRIME = 8388587
 SPECS = (
     "gpt2/d=4/heads=2/ff=3/eps=1e-5/vocab=5/t=2",
+    "transformer/d=3/head=2/norm=rms/eps=1e-5/embnorm=true/firstnorm=false/mlp=silu/ff=2/"
+    "vocab=5/t=2",
+    "albert/d=4/layers=2/heads=2/head=2/ff=3/eps=1e-5/embed=3/vocab=5/t=2",
     "bert/d=4/heads=2/ff=3/eps=1e-5/vocab=5/t=2",
     "llama/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=5/tied=true/t=2",
     "qwen3/d=4/heads=2/kv=1/ff=3/eps=1e-5/vocab=5/t=2",
@@ -107,7 +111,9 @@ def _turned_round(entry: Entry, _graph: Graph, chance: Chance) -> None:
 
 def _other_gain(entry: Entry, graph: Graph, chance: Chance) -> None:
     port = chance.choice(entry["ports"])
-    if "gain" in port and chance.random() < 0.6:
+    if chance.random() < 0.2:
+        port["normed"] = not port.get("normed", False)
+    elif "gain" in port and chance.random() < 0.6:
         del port["gain"]
     elif chance.random() < 0.5:
         port["gain"] = _gain(graph, chance)
@@ -163,8 +169,12 @@ def _other_direction(entry: Entry, graph: Graph, chance: Chance) -> None:
 
 def _other_ties(entry: Entry, _graph: Graph, chance: Chance) -> None:
     source = chance.choice(entry["sources"])
-    kind = chance.randrange(5)
-    if kind == 0:
+    kind = chance.randrange(7)
+    if kind == 5:
+        source["where"] = chance.choice(["unreached", "unread"])
+    elif kind == 6:
+        source.pop("where", None)
+    elif kind == 0:
         source.pop("columns", None)
     elif kind == 1:
         source["columns"] = [0, chance.randint(1, 3)]

@@ -58,7 +58,7 @@ def certify(
 
     >>> document = certify("lightning/d=2,2/a=1/t=2")
     >>> document["claim"]["lower"], document["claim"]["upper_by"], document["claim"]["status"]
-    (6, 'closed-form', 'proved')
+    (6, 'spaces', 'proved')
     >>> certify("llama-3-8b")["claim"]["lower"]
     8016918528
     """
@@ -123,10 +123,11 @@ def _uppers(proof: Proof, graph: Graph) -> Iterator[tuple[int, dict[str, Any]]]:
     kind, value, net = proof.upper.evidence.kind, proof.upper.value, proof.spec
     if kind == "contexts":
         yield value, {"kind": kind, **proof.upper.evidence.data}
+    elif isinstance(net, Polynomial):
+        if kind != "symmetries":
+            yield value, {"kind": "inequalities", "steps": bound(net).steps}
     elif kind in ("closed-form", "ambient"):
         yield value, {"kind": kind}
-    elif isinstance(net, Polynomial) and kind != "symmetries":
-        yield value, {"kind": "inequalities", "steps": bound(net).steps}
     if proof.wider is not None and proof.wider.point.spec.salted:
         other = proof.wider.point.spec
         inner, section = spaces_of(

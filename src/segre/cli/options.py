@@ -94,6 +94,7 @@ SHARED = {
         "Stop each sweep after this many architectures; the same command continues later.",
         min=0,
     ),
+    "certificates": Option("FOLDER", "Keep a certificate of every row, as DIGEST.json."),
     "convert": Option(
         "", "SPEC is a certificate of an earlier version: write it in the present version."
     ),

@@ -26,6 +26,7 @@ def run(
     limit: int | None = None,
     task_memory: str = "2G",
     timeout: float | None = None,
+    certificates: Path | None = None,
     out: Out = Out(),
 ) -> None:
     """Compute the dimension of every architecture in a sweep, and test the sweep's claim on it.
@@ -33,6 +34,7 @@ def run(
     The store is complete at any moment: after an interruption the same command continues.
     """
     from segre.sweep.builtin import plan_of
+    from segre.sweep.certificates import keep
     from segre.sweep.run import Swept
     from segre.sweep.run import run as drive
     from segre.sweep.status import standing
@@ -41,7 +43,10 @@ def run(
 
     def swept(**asked: Any) -> Swept:
         with resumable(new_store):
-            return Swept(drive(chosen, new_store, dask=dask, **asked), standing(new_store))
+            ran = drive(chosen, new_store, dask=dask, **asked)
+            if certificates is not None:
+                keep(new_store, certificates, asked["progress"])
+            return Swept(ran, standing(new_store))
 
     bounds: dict[str, Any] = {
         "workers": workers,

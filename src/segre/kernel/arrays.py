@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from functools import cache
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -78,9 +78,18 @@ class Numbers(ABC):
         """The array with these entries, row-major."""
         return np.array(entries, dtype=self.dtype).reshape(shape)
 
-    @cache  # noqa: B019 (one for each prime and seed, and they end with the check)
+    @cached_property
+    def _known(self) -> dict[tuple[Constant, Shape], Array]:
+        """The constants that were made."""
+        return {}
+
     def constant(self, constant: Constant, shape: Shape) -> Array:
         """Numbers that no weight changes, with a batch of one."""
+        if (constant, shape) not in self._known:
+            self._known[constant, shape] = self._constant(constant, shape)
+        return self._known[constant, shape]
+
+    def _constant(self, constant: Constant, shape: Shape) -> Array:
         data, one = constant.data, self.array([self.number(Fraction(1))], (1,))
         if constant.kind == "rational":
             return np.broadcast_to(self.array([self.number(data)], (1,) * len(shape)), (1, *shape))
@@ -210,25 +219,16 @@ class Evaluation:
         """1 / x."""
         return self.numbers.inverse(a)
 
-    def root(self, node: Node, a: Array) -> Array:
-        """The square root."""
-        return self.numbers.root(a, self.salts(node))
+    def _function(self, node: Node, a: Array) -> Array:
+        """A function of every entry, with the salts of its stage."""
+        value: Array = getattr(self.numbers, node.op)(a, self.salts(node))
+        return value
 
-    def exp(self, node: Node, a: Array) -> Array:
-        """The exponential."""
-        return self.numbers.exp(a, self.salts(node))
-
-    def phi(self, node: Node, a: Array) -> Array:
-        """The normal distribution function."""
-        return self.numbers.phi(a, self.salts(node))
+    root = exp = phi = step = _function
 
     def density(self, node: Node, a: Array) -> Array:
         """The derivative of phi at a node."""
         return self.numbers.density(a, self.salts(node))
-
-    def step(self, node: Node, a: Array) -> Array:
-        """1 or 0."""
-        return self.numbers.step(a, self.salts(node))
 
     def choose(self, node: Node, a: Array) -> Array:
         """1 for chosen experts."""

@@ -1,6 +1,6 @@
 """What is a network in real arithmetic? Its functions on balls that enclose the true values.
 
-Section 8. Arrays hold balls of python-flint. What these are too wide to tell raises
+Section 5. Arrays hold balls of python-flint. What these are too wide to tell raises
 `UncertainError`, and more bits may help.
 
 >>> Balls().inverse(np.array([arb(4)], dtype=object))[0] == arb(1) / 4

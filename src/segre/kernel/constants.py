@@ -1,4 +1,4 @@
-"""By which angle does a plane turn from one token to the next? Section 3 of the page.
+"""By which angle does a plane turn from one token to the next? Section 2.3 of the page.
 
 With f = base^(-2i/r) the angle of plane i is f times a factor. Mod p only rational factors can be
 used; in balls all of them. A spec here is that of a layer that turns.
@@ -7,7 +7,7 @@ used; in balls all of them. A spec here is that of a layer that turns.
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import cache
+from functools import lru_cache
 from math import gcd, lcm
 
 from flint import arb, ctx, fmpq, fmpz
@@ -17,7 +17,7 @@ from segre.transformer.spec import Transformer
 _BITS = 512  # enough to tell apart what is never equal: pi is transcendental
 
 
-@cache
+@lru_cache(64)
 def factors(spec: Transformer) -> tuple[Fraction | None, ...]:
     """The factor of every plane; None where it is not rational, or not known to be."""
     before = ctx.prec
@@ -28,7 +28,7 @@ def factors(spec: Transformer) -> tuple[Fraction | None, ...]:
         ctx.prec = before
 
 
-@cache
+@lru_cache(64)
 def multiples(spec: Transformer) -> tuple[tuple[int, int], ...]:
     """C_i and N_i of section 4, for every plane i."""
     known = [factor for factor in factors(spec) if factor is not None]
@@ -41,7 +41,7 @@ def multiples(spec: Transformer) -> tuple[tuple[int, int], ...]:
     sizes = [known[i] * step ** ((planes - 1 - i) // period) for i in range(planes)]
     result = []
     for i in range(planes):
-        alike = [sizes[j] for j in range(planes) if j % period == i % period]
+        alike = sizes[i % period :: period]
         below = lcm(*(size.denominator for size in alike))
         above = gcd(*(int(size * below) for size in alike))
         result.append((i % period, int(sizes[i] * below) // above))
@@ -118,7 +118,7 @@ def _number(value: Fraction) -> arb:
     return arb(fmpq(value.numerator, value.denominator))
 
 
-@cache
+@lru_cache(64)
 def _power(base: Fraction) -> tuple[Fraction, int]:
     """(b, g) with base = b^g, b rational and g as large as possible."""
     above, below = base.numerator, base.denominator

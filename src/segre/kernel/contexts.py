@@ -7,7 +7,7 @@ from itertools import groupby, product
 from math import gcd
 
 from segre.kernel.document import RejectionError
-from segre.kernel.meter import RESIDUES, charge, meter
+from segre.kernel.meter import RESIDUES, meter
 from segre.transformer.spec import Transformer
 
 MOST_SEQUENCES = 4096
@@ -23,7 +23,9 @@ def few_contexts(spec: Transformer, claimed: int) -> int:
             f"upper.kind: contexts needs a vocabulary, no pooler, and at most {MOST_SEQUENCES} "
             "sequences"
         )
-    charge(letters**spec.t * spec.layers * spec.t**2 * 20 * RESIDUES.step)
+    work = letters**spec.t * spec.layers * spec.t**2 * 20 * RESIDUES.step
+    meter().require(work)
+    meter().charge(work)
     meter().require_bytes(letters**spec.t * spec.t * 200)
     place = range(spec.t) if spec.pos == "learned" else [0] * spec.t
     every: list[list[Context]] = [

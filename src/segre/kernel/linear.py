@@ -37,6 +37,13 @@ def _elimination(rows: int, columns: int) -> float:
     return RESIDUES.matmul(rows, min(rows, columns), columns)
 
 
+def _afford(rows: int, columns: int) -> None:
+    """Ask for the time of an elimination, and charge it; matrices are read and written once."""
+    work = _elimination(rows, columns)
+    meter().require(work + (2 * rows + columns) * columns * 2 * RESIDUES.entry)
+    charge(work)
+
+
 def determinant_work(size: int) -> float:
     """The seconds that a determinant will be charged."""
     return _elimination(size, size) + size * size * RESIDUES.entry
@@ -50,13 +57,13 @@ def determinant(entries: Matrix, prime: int) -> int:
 
 def rank(entries: Matrix, prime: int) -> int:
     """The rank."""
-    charge(_elimination(*entries.shape))
+    _afford(*entries.shape)
     return int(matrix(entries, prime).rank())
 
 
 def row_basis(entries: Matrix, prime: int) -> Matrix:
     """A basis of the row space: the reduced echelon form."""
-    charge(_elimination(*entries.shape))
+    _afford(*entries.shape)
     reduced, found = matrix(entries, prime).rref()
     return array(reduced)[:found]
 
@@ -64,6 +71,7 @@ def row_basis(entries: Matrix, prime: int) -> Matrix:
 def annihilator(entries: Matrix, prime: int) -> Matrix:
     """A basis (rows) of the vectors that are orthogonal to all rows."""
     rows, columns = entries.shape
-    charge(_elimination(rows, columns) + columns**2 * RESIDUES.entry)
+    _afford(rows, columns)
+    charge(columns**2 * RESIDUES.entry)
     basis, nullity = matrix(entries, prime).nullspace()
     return array(basis.transpose())[:nullity]

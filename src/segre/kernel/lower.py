@@ -1,4 +1,4 @@
-"""Does the lower bound hold? A minor of the Jacobian is regular, mod p (section 6) or in balls (8).
+"""Does the lower bound hold? A minor of the Jacobian is regular, mod p or in balls. Section 5.
 
 Mod p, exponentials, roots and angles are drawn; witness.py shows that they may be. In balls they
 are the true ones.
@@ -89,9 +89,7 @@ def provable(spec: Spec, graph: Graph) -> bool:
     normal cdf must have its argument noted; rotations must have rational angles, the same in all
     layers that turn; and no angles or decays may meet the sqrt(2/pi) of gelu-tanh.
     """
-    ops = [node.op for node in graph.nodes]
-    noted = ops.count("exp") + ops.count("phi") == len(graph.arguments)
-    if not noted or any(op in _PIECEWISE for op in ops):
+    if not _noted(graph) or any(node.op in _PIECEWISE for node in graph.nodes):
         return False
     if not isinstance(spec, Transformer):
         return True
@@ -102,6 +100,18 @@ def provable(spec: Spec, graph: Graph) -> bool:
         node.data.data for node in graph.nodes if node.op == "constant" and node.data.kind == "cos"
     }
     return len(spec.rotations) <= 1 and all(None not in factors(own) for own in turning)
+
+
+def _noted(graph: Graph) -> bool:
+    """Whether the argument of every exponential, and its square for phi, is among the arguments."""
+    noted = {argument.node for argument in graph.arguments}
+    products = (graph.nodes[node].args for node in noted if graph.nodes[node].op == "mul")
+    squares = {a for a, b in products if a == b}
+    return all(
+        node.args[0] in (noted if node.op == "exp" else squares)
+        for node in graph.nodes
+        if node.op in ("exp", "phi")
+    )
 
 
 def _modular(
@@ -224,8 +234,10 @@ def _inverses(A: arb_mat, size: int) -> Iterator[arb_mat]:
     """Candidates for R, no bounds needed: in floats, and if that is too coarse in balls."""
     middle = A.mid()
     floats = np.array([float(x) for x in middle.entries()]).reshape(size, size)
-    with suppress(np.linalg.LinAlgError):
-        yield arb_mat(size, size, np.linalg.inv(floats).ravel().tolist())
+    with suppress(np.linalg.LinAlgError), np.errstate(all="ignore"):
+        inverse = np.linalg.inv(floats)
+        if abs(floats @ inverse - np.eye(size)).sum() < 1:
+            yield arb_mat(size, size, inverse.ravel().tolist())
     one = arb_mat(size, size, [int(i == j) for i in range(size) for j in range(size)])
     with suppress(ZeroDivisionError):
         yield middle.solve(one, algorithm="approx").mid()

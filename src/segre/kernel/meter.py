@@ -42,7 +42,7 @@ class Rates:
         return self.step + rows * inner * columns * self.product + touched * self.copy
 
 
-ARRAYS = Rates(step=20e-6, entry=10e-9, function=0.2e-6, product=1e-9, copy=4e-9)  # of numpy
+ARRAYS = Rates(step=30e-6, entry=10e-9, function=0.2e-6, product=1e-9, copy=4e-9)  # of numpy
 RESIDUES = Rates(step=5e-6, entry=0.8e-6, function=1.6e-6, product=0.8e-9, copy=12e-9)
 
 

@@ -21,7 +21,7 @@ from segre.kernel.document import RejectionError, items, keys, text, whole
 from segre.kernel.forms import Facts, Matrix
 from segre.kernel.graph import Place
 from segre.kernel.linear import annihilator, matrix, rank
-from segre.kernel.meter import charge, meter
+from segre.kernel.meter import meter
 from segre.kernel.spans import images
 from segre.spec import Network
 
@@ -389,7 +389,9 @@ class _Together:
         if len(self.heads) * sum(sizes) <= count:
             return
         meter().require_bytes(16 * width * r**3 * (len(self.heads) * sum(sizes) + count))
-        charge(width * r**3 * len(self.heads) * sum(sizes) * 1e-8)
+        work = width * r**3 * len(self.heads) * sum(sizes) * 1e-8
+        meter().require(work)
+        meter().charge(work)
         derivative = np.concatenate([self._derivative(h, B, joint) for h in self.heads], 1)
         if rank(derivative, self.prime) < count:
             return

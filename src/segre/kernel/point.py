@@ -90,7 +90,8 @@ class Point:
         for some in _passes(rows, self.at_once()):
             numbers = sorted({rows[i][0] for i in some})
             meter().charge(effort.back(rates, len(some)))
-            meter().require_bytes(self.numbers.bytes * (effort.held + effort.weights) * len(some))
+            held = (len(some) + len(numbers)) * effort.held + len(some) * effort.weights
+            meter().require_bytes(self.numbers.bytes * held)
             place = {number: i for i, number in enumerate(numbers)}
             evaluation, values = self.evaluate(inputs(numbers))
             these = [(place[rows[i][0]], rows[i][1]) for i in some]

@@ -253,7 +253,7 @@ class Residues(Numbers):
 
 
 class FreeRoots(Residues):
-    """The same with drawn roots: no true roots, but with the derivative of roots (section 9)."""
+    """The same with drawn roots: no true roots, but with the derivative of roots (section 7)."""
 
     def root(self, a: Array, salts: Salts) -> Array:
         """A random function without zeros."""

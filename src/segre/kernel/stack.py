@@ -47,7 +47,7 @@ def stack(spec: Network) -> Graph:
 
 
 def reached(spec: Network) -> Iterator[int]:
-    """The rho of section 7.1 for a plain stack: the dimension of what tokens span."""
+    """The rho of section 6 for a plain stack: the dimension of what tokens span."""
     rank = spec.layers[0].width_in
     silent = spec.plain and spec.score == "softmax" and spec.t == 1
     for layer in spec.layers:

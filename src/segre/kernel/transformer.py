@@ -1,4 +1,4 @@
-"""What does a transformer compute? Its graph: sections 2 and 3 of the page, in the same order.
+"""What does a transformer compute? Its graph: section 2.3 of the page, in the same order.
 
 A weight is declared where it is used; where the vector of weights has another order, tensors are
 declared before.

@@ -1,4 +1,4 @@
-"""Do exponentials and roots stand for independent functions? Section 7: independence and roots.
+"""Do exponentials and roots stand for independent functions? Section 5.
 
 Both are shown mod p: by the differences of arguments at witness points, and by inputs at which one
 radicand after the other has no root.

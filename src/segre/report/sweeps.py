@@ -141,7 +141,8 @@ def of_verified(found: Verified) -> Iterator[Block]:
     rest = f"; {found.without:,} rows have no result" if found.without else ""
     said = f"{wrong:,} differ" if wrong else "all agree"
     again = f"{found.checked:,} of {found.rows:,} rows computed again (seed {found.seed})"
-    yield Title(f"{again}: {said}{rest}", style="bold red" if wrong else "green")
+    kernel = f"; the kernel confirms the bounds of {found.confirmed:,}" if found.confirmed else ""
+    yield Title(f"{again}: {said}{kernel}{rest}", style="bold red" if wrong else "green")
     for one in found.differences[:_FEW]:
         stored, computed = ("-" if x is None else x for x in (one.stored, one.computed))
         words = f"  {one.spec}: {one.what} is {stored} in the store, computed: {computed}"

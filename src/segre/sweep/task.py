@@ -9,14 +9,17 @@ called proved. Of polynomial networks the closed form is itself a proved upper b
 from __future__ import annotations
 
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from segre.architectures import Architecture
-from segre.errors import SegreError
+from segre.errors import SegreError, TooLargeError
 from segre.finding import Bound
 from segre.models import architecture
 from segre.polynomial.spec import Polynomial
 from segre.theorems import apply
+
+if TYPE_CHECKING:
+    from segre.geometry.dimension import Proof
 
 Task = dict[str, Any]  # digest, document, compute, seed, memory
 Result = dict[str, Any]  # digest, and what was found
@@ -74,6 +77,8 @@ def _compute(spec: Architecture, task: Task) -> Result:
         upper = proof.upper
         if "random" in compute:
             sample = settled(proof, seed, always=True).sample
+        if "certificate" in compute:
+            evidence["certificate"] = _certified(proof)
     elif "symmetries" in compute:
         upper = _symmetry_bound(spec, seed)
     if "theorem" in compute and (applied := apply(spec)) is not None:
@@ -96,6 +101,18 @@ def _compute(spec: Architecture, task: Task) -> Result:
         "status": status,
         "evidence": evidence,
     }
+
+
+def _certified(proof: Proof) -> dict[str, Any]:
+    """Whether the kernel accepts a certificate of the bounds, and what that claims."""
+    from segre.certificate import certificate_of
+    from segre.kernel import verify
+
+    try:
+        verdict = verify(certificate_of(proof))
+    except TooLargeError as error:
+        return {"problem": str(error)}
+    return {"problem": None if verdict.valid else verdict.reason, **verdict.claim}
 
 
 def _symmetry_bound(spec: Architecture, seed: int) -> Bound:

@@ -1,14 +1,14 @@
 """Are the rows of a store true? A sample of them, or all, is computed again from their specs.
 
 Checksums find damage. Whoever alters rows on purpose can compute the checksums too, and only this
-finds it.
+finds it. Of rows with proved bounds a certificate is made, which the kernel checks.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any, ClassVar
@@ -49,6 +49,7 @@ class Verified(Unbounded, Shown):
     differences: tuple[Difference, ...]
     seed: int
     status: ClassVar[Status] = "exact"  # the rows are computed as `run` computes them
+    confirmed: int = 0  # rows whose bounds the kernel confirms
 
     @property
     def value(self) -> bool:
@@ -112,7 +113,8 @@ def check(
     chosen = known if sample is None else Random(seed).sample(known, min(sample, len(known)))
     waiting = [(row.place, _drawn(row, plan.each, path)) for row in chosen]
     again: dict[str, Row] = {}
-    for row in rows_of(plan, waiting, solver, memory):
+    certified = replace(plan, compute=(*plan.compute, "certificate"))
+    for row in rows_of(certified, waiting, solver, memory):
         again[row.spec] = row
         progress("checking", len(again), len(chosen))
     found: list[Difference] = []
@@ -127,7 +129,25 @@ def check(
             for name in {**ours, **theirs}
             if ours.get(name) != theirs.get(name)
         ]
-    return Verified(len(known), len(chosen), len(every) - len(known), tuple(found), seed)
+    claims = [(row, again[row.spec].evidence.get("certificate")) for row in chosen]
+    confirmed = 0
+    for row, claim in claims:
+        wrong = None if claim is None else _refuted(row, claim)
+        found += [] if wrong is None else [wrong]
+        confirmed += claim is not None and claim["problem"] is None and wrong is None
+    without = len(every) - len(known)
+    return Verified(len(known), len(chosen), without, tuple(found), seed, confirmed)
+
+
+def _refuted(row: Row, claim: dict[str, Any]) -> Difference | None:
+    """What the kernel says against a row, if anything; it may know less."""
+    if claim["problem"] is not None and "lower" in claim:
+        return Difference(row.spec, "certificate", "valid", claim["problem"])
+    if claim["problem"] is None and row.upper is not None and row.upper < claim["lower"]:
+        return Difference(row.spec, "upper", row.upper, claim["lower"])
+    if claim["problem"] is None and row.lower is not None and row.lower > claim["upper"]:
+        return Difference(row.spec, "lower", row.lower, claim["upper"])
+    return None
 
 
 def _drawn(row: Row, each: Any, path: str | Path) -> Drawn:

@@ -21,7 +21,7 @@ from segre.symmetry.means import written
 from segre.symmetry.norms import port_of
 from segre.symmetry.piece import Piece
 from segre.symmetry.space import Bias, Port, Tensor, rotary_planes
-from segre.symmetry.special import CarriedMean, CommonForm, TiedMean, UnseenShift, ValueKernel
+from segre.symmetry.special import CommonForm, Mean, UnseenShift, ValueKernel
 from segre.symmetry.stack_document import Entry, basis, port, scale, sources, stack_entries
 from segre.symmetry.transformers import transformer_pieces
 from segre.symmetry.wiring import Norm, norm_before, own_sublayers, readers
@@ -157,14 +157,8 @@ def _entries(free: Entries, _spec: Transformer, _piece: Piece) -> Iterator[Entry
 
 
 @_of.register
-def _carried_mean(free: CarriedMean, _spec: Transformer, _piece: Piece) -> Iterator[Entry]:
-    tensors = (free.source, free.last)
-    yield sources(*({"tensor": _named(tensor), "along": _EVERY} for tensor in tensors))
-
-
-@_of.register
-def _tied_mean(free: TiedMean, _spec: Transformer, _piece: Piece) -> Iterator[Entry]:
-    yield sources({"tensor": _named(free.table), "along": _EVERY})
+def _mean(free: Mean, _spec: Transformer, _piece: Piece) -> Iterator[Entry]:
+    yield sources(*({"tensor": _named(tensor), "along": _EVERY} for tensor in free.tensors))
 
 
 @_of.register
