@@ -49,6 +49,14 @@ def noise(part: str, w: Tensors) -> None:
         w[name] = value + 0.02 * float(value.std()) * rng.standard_normal(value.shape)
 
 
+def test_latents_that_were_moved_did_not_change(tmp_path: Path) -> None:
+    one = save_tiny("deepseek-v3", tmp_path / "one")
+    move(one, two := tmp_path / "two", seed=5, report=False)
+    found = segre.diff(one, two)
+    assert found.changes.moved
+    assert not found.changed
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_an_adapter_is_seen_in_every_family(name: str, tmp_path: Path) -> None:
     one = save_tiny(name, tmp_path / "one")

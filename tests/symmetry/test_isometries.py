@@ -71,8 +71,7 @@ def test_alignment_acts_with_what_explain_lists(seed: int) -> None:
             assert one in listed or max(one.copies, default=1) * one.width == spec.heads
 
 
-def test_elements_of_layers_do_not_disturb_each_other() -> None:
-    """Elements that act later are found on what the earlier ones leave: names are in that order."""
+def test_names_are_in_the_order_in_which_elements_act() -> None:
     spec = Transformer.parse(
         "transformer/d=6/layers=2/heads=4/kv=2/head=3/pos=rope/rotary=2/mlp=swiglu/ff=5/vocab=9/t=3"
     )
