@@ -28,6 +28,7 @@ class Size:
 
 
 VARIABLE = Size(1)
+MOST_DEGREE = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +219,8 @@ def _largest(sizes: list[Size]) -> Size:
 
 
 def _times(x: Size, y: Size, terms: int = 1) -> Size:
-    """The size of a sum of so many products."""
+    """The size of a sum of so many products; one that is hopeless is not carried on."""
+    if x.degree + y.degree > MOST_DEGREE:
+        raise RejectionError("upper.kind: the polynomials are too large for random points")
     below = {i: x.below.get(i, 0) + y.below.get(i, 0) for i in {**x.below, **y.below}}
     return Size(x.degree + y.degree, x.height + y.height + log2(max(1, terms)), below)
