@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 from bench.faults.tally import Tally
 from bench.referee import hostile, sealed
-from segre.errors import SegreError, TooLargeError
+from segre.errors import SegreError, SpecError, TooLargeError
 from segre.kernel import verify
 from segre.kernel.meter import Meter
 
@@ -61,8 +61,17 @@ def document(kind: str, size: int) -> dict[str, Any]:
     """The certificate of a kind and size."""
     found = hostile(KINDS[kind].format(size))
     if kind.startswith("contexts"):
-        found = sealed({**found, "upper": {"kind": "contexts", "contexts": 1}})
+        claim = {**found["claim"], "upper_by": "contexts"}
+        found = sealed({**found, "claim": claim, "upper": {"kind": "contexts", "contexts": 1}})
     return found
+
+
+def too_large(kind: str, size: int) -> bool:
+    """Whether there is no such spec, or its certificate is refused for its size."""
+    try:
+        return refused(document(kind, size))
+    except SpecError:
+        return True
 
 
 def refused(found: dict[str, Any]) -> bool:
@@ -79,11 +88,11 @@ def refused(found: dict[str, Any]) -> bool:
 def largest(kind: str) -> dict[str, Any] | None:
     """The largest certificate of a kind, about, that is not refused at once."""
     low, high = 0, 1
-    while high < _LARGEST and not refused(document(kind, high)):
+    while high < _LARGEST and not too_large(kind, high):
         low, high = high, 2 * high
     while low and high - low > 1 + low // 8:
         middle = (low + high) // 2
-        low, high = (low, middle) if refused(document(kind, middle)) else (middle, high)
+        low, high = (low, middle) if too_large(kind, middle) else (middle, high)
     return document(kind, low) if low else None
 
 

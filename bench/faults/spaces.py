@@ -2,7 +2,7 @@
 
 Ports are dropped, added and aimed elsewhere, groups widened, degrees and gains changed, constants
 added, and tensors named that have nothing to do with it. Whatever the lemmas accept must keep all
-outputs at random inputs, where roots and functions are drawn.
+outputs at random inputs (token sequences, if there are words), where roots and functions are drawn.
 """
 
 from __future__ import annotations
@@ -229,17 +229,22 @@ def forgeries(spec: Architecture, count: int, seed: int = 0) -> Iterator[tuple[E
 
 
 def _jacobian(spec: Spec, graph: Graph, seed: int) -> Array:
-    """Rows at three inputs, with drawn roots: every symmetry is orthogonal to them."""
+    """Rows at some inputs, with drawn roots: every symmetry is orthogonal to them."""
     field = FreeRoots(PRIME, seed)
     point = Point(graph, field, field.weights(graph))
+    chance = np.random.default_rng(seed)
     blocks = [size for size in (getattr(spec, "vocab", 0), getattr(spec, "types", 0)) if size]
 
     def inputs(numbers: Sequence[int]) -> Batch:
-        salts = np.zeros((len(numbers), graph.input_shape[1]), np.uint64)
-        return Batch(field.soft(field.inputs(graph.input_shape, numbers, salts), *blocks))
+        if not blocks:
+            salts = np.zeros((len(numbers), graph.input_shape[1]), np.uint64)
+            return Batch(field.inputs(graph.input_shape, numbers, salts))
+        shape = len(numbers), graph.input_shape[1]
+        parts = [np.eye(size, dtype=np.int64)[chance.integers(0, size, shape)] for size in blocks]
+        return Batch(np.concatenate(parts, axis=2).swapaxes(1, 2))
 
-    outputs = prod(graph.shape(graph.output))
-    return point.jacobian([(n, o) for n in range(3) for o in range(outputs)], inputs)
+    outputs, count = prod(graph.shape(graph.output)), 10 if blocks else 3
+    return point.jacobian([(n, o) for n in range(count) for o in range(outputs)], inputs)
 
 
 def tally(quick: bool) -> list[Tally]:

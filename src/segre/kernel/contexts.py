@@ -26,7 +26,7 @@ def few_contexts(spec: Transformer, claimed: int) -> int:
     work = letters**spec.t * spec.layers * spec.t**2 * 20 * RESIDUES.step
     meter().require(work)
     meter().charge(work)
-    meter().require_bytes(letters**spec.t * spec.t * 200)
+    meter().require_bytes(letters**spec.t * spec.t * (200 + 100 * spec.t))
     place = range(spec.t) if spec.pos == "learned" else [0] * spec.t
     every: list[list[Context]] = [
         list(zip(letters_of, place, strict=True))

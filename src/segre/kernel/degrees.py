@@ -16,6 +16,7 @@ from math import log2, prod
 
 from segre.kernel.document import RejectionError
 from segre.kernel.graph import Constant, Graph, Node
+from segre.kernel.meter import RESIDUES, charge
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class Size:
 
 
 VARIABLE = Size(1)
+MOST_DEGREE = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,7 @@ class Degrees:
 
     `inputs` is the size of an entry of the input: a variable, or a given number.
 
+    >>> from segre.kernel.graph import evaluate
     >>> graph = Graph(input_shape=(3, 1))
     >>> W = graph.weight("1", "W", (2, 3))
     >>> y = graph.contract("vk,kt->vt", W, graph.input)
@@ -194,6 +197,7 @@ class Degrees:
 
     def _over(self, x: Size, below: Mapping[int, int]) -> Size:
         """The same over more divisors: its numerator is multiplied by those it lacks."""
+        charge(len(below) * RESIDUES.entry)
         degree, height = x.degree, x.height
         for i, power in below.items():
             more = power - x.below.get(i, 0)
@@ -218,6 +222,9 @@ def _largest(sizes: list[Size]) -> Size:
 
 
 def _times(x: Size, y: Size, terms: int = 1) -> Size:
-    """The size of a sum of so many products."""
+    """The size of a sum of so many products; one that is hopeless is not carried on."""
+    if x.degree + y.degree > MOST_DEGREE:
+        raise RejectionError("upper.kind: the polynomials are too large for random points")
+    charge((len(x.below) + len(y.below)) * RESIDUES.entry)
     below = {i: x.below.get(i, 0) + y.below.get(i, 0) for i in {**x.below, **y.below}}
     return Size(x.degree + y.degree, x.height + y.height + log2(max(1, terms)), below)

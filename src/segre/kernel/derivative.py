@@ -62,13 +62,11 @@ class _Backwards:
         for number in range(graph.output, -1, -1):
             bar, self.bars[number] = self.bars[number], None
             node = graph.nodes[number]
-            if bar is None:
-                continue
-            if node.op == "weight":
+            if bar is not None and node.op == "weight":
                 place = slice(node.data.offset, node.data.offset + node.data.size)
                 result[:, place] = bar.reshape(count, -1)
-            else:
-                getattr(self, "_" + node.op)(number, node, bar)
+            elif bar is not None and self.live[number]:
+                getattr(self, "_" + node.op)(node, bar, number)
         return result
 
     def _give(self, arg: int, share: Array) -> None:
@@ -85,25 +83,20 @@ class _Backwards:
             bar = self.numbers.sum(bar, axes)
         return bar.reshape(bar.shape[0], *shape)
 
-    # One for each primitive: what its arguments get.
+    # One for each primitive: what its arguments get. Of several, some may not depend on weights.
 
-    def _input(self, number: int, node: Node, bar: Array) -> None:
-        pass
-
-    _constant = _step = _choose = _input
-
-    def _add(self, number: int, node: Node, bar: Array) -> None:  # noqa: ARG002
+    def _add(self, node: Node, bar: Array, _number: int) -> None:
         for arg in node.args:
             if self.live[arg]:
                 self._give(arg, self._fitting(bar, arg))
 
-    def _mul(self, number: int, node: Node, bar: Array) -> None:  # noqa: ARG002
+    def _mul(self, node: Node, bar: Array, _number: int) -> None:
         for arg, other in zip(node.args, node.args[::-1], strict=True):
             if self.live[arg]:
                 factor = aligned(self.value(other), len(node.shape))
                 self._give(arg, self._fitting(self.numbers.mul(bar, factor), arg))
 
-    def _contract(self, number: int, node: Node, bar: Array) -> None:  # noqa: ARG002
+    def _contract(self, node: Node, bar: Array, _number: int) -> None:
         sides, result = node.data.split("->")
         left, right = sides.split(",")
         a, b = node.args
@@ -112,46 +105,7 @@ class _Backwards:
                 subscripts = f"{result},{letters}->{own}"
                 self._give(arg, self.numbers.contract(subscripts, bar, self.value(other)))
 
-    def _total(self, number: int, node: Node, bar: Array) -> None:  # noqa: ARG002
-        (arg,) = node.args
-        if self.live[arg]:
-            self._give(arg, np.broadcast_to(bar, (bar.shape[0], *self.graph.shape(arg))))
-
-    def _scale(self, number: int, node: Node, bar: Array) -> None:  # noqa: ARG002
-        self._slope(node, bar, self.numbers.array([self.numbers.number(node.data)], (1,)))
-
-    def _slope(self, node: Node, bar: Array, slope: Array) -> None:
-        (arg,) = node.args
-        if self.live[arg]:
-            self._give(arg, self.numbers.mul(bar, slope))
-
-    def _inverse(self, number: int, node: Node, bar: Array) -> None:
-        value = self.value(number)
-        self._slope(node, bar, self.numbers.reduce(-self.numbers.mul(value, value)))
-
-    def _root(self, number: int, node: Node, bar: Array) -> None:
-        """d root(q) = root(q) dq / (2 q), also where roots are drawn."""
-        double = self.numbers.add(self.value(node.args[0]), self.value(node.args[0]))
-        slope = self.numbers.mul(self.value(number), self.numbers.inverse(double))
-        self._slope(node, bar, slope)
-
-    def _exp(self, number: int, node: Node, bar: Array) -> None:
-        self._slope(node, bar, self.value(number))
-
-    def _phi(self, number: int, node: Node, bar: Array) -> None:  # noqa: ARG002
-        density = self.point.density(node, self.values[node.args[0]])
-        self._slope(node, bar, self._in_rows(density))
-
-    def _take(self, number: int, node: Node, bar: Array) -> None:  # noqa: ARG002
-        (arg,) = node.args
-        axis, places = node.data
-        if self.live[arg]:
-            shape = (bar.shape[0], *self.graph.shape(arg))
-            share = np.tile(self.numbers.array([0], (1,)), shape)
-            np.moveaxis(share, axis, 0)[list(places)] = np.moveaxis(bar, axis, 0)
-            self._give(arg, share)
-
-    def _join(self, number: int, node: Node, bar: Array) -> None:  # noqa: ARG002
+    def _join(self, node: Node, bar: Array, _number: int) -> None:
         first = 0
         for arg in node.args:
             size = self.graph.shape(arg)[node.data]
@@ -159,10 +113,44 @@ class _Backwards:
                 self._give(arg, bar.take(range(first, first + size), node.data))
             first += size
 
+    def _total(self, node: Node, bar: Array, _number: int) -> None:
+        (arg,) = node.args
+        self._give(arg, np.broadcast_to(bar, (bar.shape[0], *self.graph.shape(arg))))
+
+    def _take(self, node: Node, bar: Array, _number: int) -> None:
+        (arg,), (axis, places) = node.args, node.data
+        share = np.tile(self.numbers.array([0], (1,)), (bar.shape[0], *self.graph.shape(arg)))
+        np.moveaxis(share, axis, 0)[list(places)] = np.moveaxis(bar, axis, 0)
+        self._give(arg, share)
+
+    def _scale(self, node: Node, bar: Array, _number: int) -> None:
+        factor = self.numbers.array([self.numbers.number(node.data)], (1,))
+        self._give(node.args[0], self.numbers.mul(bar, factor))
+
+    def _inverse(self, node: Node, bar: Array, number: int) -> None:
+        value = self.value(number)
+        slope = self.numbers.reduce(-self.numbers.mul(value, value))
+        self._give(node.args[0], self.numbers.mul(bar, slope))
+
+    def _root(self, node: Node, bar: Array, number: int) -> None:
+        """d root(q) = root(q) dq / (2 q), also where roots are drawn."""
+        q = self.value(node.args[0])
+        half = self.numbers.inverse(self.numbers.add(q, q))
+        slope = self.numbers.mul(self.value(number), half)
+        self._give(node.args[0], self.numbers.mul(bar, slope))
+
+    def _exp(self, node: Node, bar: Array, number: int) -> None:
+        self._give(node.args[0], self.numbers.mul(bar, self.value(number)))
+
+    def _phi(self, node: Node, bar: Array, _number: int) -> None:
+        density = self.point.density(node, self.values[node.args[0]])
+        self._give(node.args[0], self.numbers.mul(bar, self._in_rows(density)))
+
 
 def _live(graph: Graph) -> list[bool]:
-    """Whether a node depends on weights."""
+    """Whether a node depends on weights, and not only by steps."""
     live: list[bool] = []
     for node in graph.nodes:
-        live.append(node.op == "weight" or any(live[arg] for arg in node.args))
+        moved = node.op not in ("step", "choose") and any(live[arg] for arg in node.args)
+        live.append(node.op == "weight" or moved)
     return live

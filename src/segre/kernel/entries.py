@@ -15,7 +15,17 @@ from segre.kernel.graph import Place
 from segre.kernel.group import GROUPS, NO_GROUP, Group, Matrix, group_of
 from segre.kernel.meter import meter
 from segre.kernel.spans import images, readings
-from segre.kernel.variation import ONES, Charge, Direction, Shift, Turn, Variation, bounded, times
+from segre.kernel.variation import (
+    EACH,
+    ONES,
+    Charge,
+    Direction,
+    Shift,
+    Turn,
+    Variation,
+    bounded,
+    times,
+)
 
 MOST_TIMES = 1 << 10
 ENTRY, PORT = 3e-8, 10_000  # seconds for an entry of a tangent, and entries for every port
@@ -108,7 +118,7 @@ class _Basis(Reader):
         if shape[axis] != self.width or axis + len(shape) < size:
             raise RejectionError(f"{where}.axis: not an axis of {self.width} entries")
         if self.group.basis.ndim == 2:
-            own = ((size, axis),) if self.width > 1 else ()
+            own = ((EACH, axis),) if self.width > 1 else ()
             return place, Charge((*copies, *own)), -degree if reads else degree
         if degree > 1:
             raise RejectionError(f"{where}.degree: only charges have one")
@@ -141,7 +151,7 @@ class _Basis(Reader):
             inverse = self.facts.field.inverse(vector)
             basis = basis * vector[:, None] % prime * inverse % prime
         elif not self.scale:
-            axis = next((a for n, a in term.axes if n == len(self.copies)), -1)
+            axis = dict(term.axes).get(EACH, -1)
         for copy in np.ndindex(self.copies):
             part = tensor[copy]
             if self.scale:
@@ -161,7 +171,7 @@ class _Basis(Reader):
         facts, graph, prime = self.facts, self.facts.graph, self.facts.prime
         uses = [i for i, node in enumerate(graph.nodes) if place in map(facts.place, node.args)]
         norms = [r for r in graph.regions if r.name == "norm" and r.inputs == tuple(uses)]
-        here = term.axis if isinstance(term, Turn) else dict(term.axes).get(0)
+        here = term.axis if isinstance(term, Turn) else dict(term.axes).get(EACH)
         if len(uses) != 1 or len(norms) != 1 or self.started or self.copies or here != -2:
             raise RejectionError(f"{self.where}: not a table that is normed alone")
         node, params = graph.nodes[uses[0]], norms[0].params

@@ -53,6 +53,7 @@ class Facts:
         self.forms: list[Forms] = []
         self.spans: dict[str, Any] = {}  # see spans.py
         self.simplices = {tuple(places) for places in simplices}
+        self._check_regions()
         inside = {i for region in graph.regions for i in range(region.first, region.output)}
         for i, node in enumerate(graph.nodes):
             found: Forms = {}
@@ -61,6 +62,19 @@ class Facts:
             elif i not in inside:
                 found = getattr(self, "_" + node.op, self._nothing)(node)
             self.forms.append(found)
+
+    def _check_regions(self) -> None:
+        """Only its inputs, weights and numbers enter a region, and only its output leaves it."""
+        nodes, regions = self.graph.nodes, self.graph.regions
+        home = {i: one for one in regions for i in range(one.first, one.output + 1)}
+        for i, node in enumerate(nodes):
+            for arg in node.args:
+                before, after, op = home.get(arg), home.get(i), nodes[arg].op
+                own = before is after and op != "weight"
+                leaves = before is None or arg == before.output or op in ("weight", "constant")
+                enters = after is None or arg in after.inputs or op == "constant"
+                if not (own or (leaves and enters)):
+                    raise AssertionError(f"node {i} must not read node {arg} of a region")
 
     def vector(self, direction: Direction, size: int) -> Matrix:
         """The entries of a direction at the point."""

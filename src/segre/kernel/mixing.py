@@ -121,8 +121,8 @@ def parallel(spec: Network, i: int) -> bool:
 
 def tangents(facts: Facts, spec: Network, entry: dict[str, Any], where: str) -> Matrix:
     """The generators of a special of stacks, as rows."""
-    name = text(entry["name"], f"{where}.name", tuple(_RULES))
     keys(entry, ("free", "name"), where, ("layer", "heads", "part"))
+    name = text(entry["name"], f"{where}.name", tuple(_RULES))
     if "part" in entry:
         every = [head for i in range(len(spec.layers)) for head in heads_of(spec, i)]
         heads = [head for head in every if head.part == entry["part"]]

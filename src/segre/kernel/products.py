@@ -175,7 +175,7 @@ class Products(Shifts):
         turned = [
             np.expand_dims(np.einsum(f"P{mine}->P{order}", x), missing) for x in (array, mask)
         ]
-        key = "placed", shift.key, own, letters
+        key = self._named("placed", shift.key, own, letters)
         return replace(shift, array=turned[0], mask=turned[1], along=along, key=key, parent=shift)
 
     def _exact(
@@ -199,7 +199,7 @@ class Products(Shifts):
         directions = {own[axis]: d for axis, d in shift.along.items()}
         along = {i - 1 - len(out): directions.get(out[i - 1], ONES) for i in missing}
         array, mask = np.expand_dims(array, missing), np.expand_dims(mask, missing)
-        key = "product", shift.key, own, letters, out, name
+        key = self._named("product", shift.key, own, letters, out, name)
         same = shift.whole if name == ("form", ()) else 0  # that is, times one
         return Shift(array, mask, along, True, key, parent=shift, whole=same)
 
@@ -264,14 +264,16 @@ class Products(Shifts):
         axis = self.facts.on_axis(other)
         if place is not None and axis is not None and axis in shift.along:
             along = {**shift.along, axis: times(shift.along[axis], ((place, 1),))}
-            return replace(shift, along=along, key=("gain", shift.key, place), parent=shift)
+            return replace(
+                shift, along=along, key=self._named("gain", shift.key, place), parent=shift
+            )
         here = {k for k in shift.along if size_along(self.graph, other, k) > 1}
         if numbers is None or not shift.exact:
             along = {k: d for k, d in shift.along.items() if k not in here}
             return replace(shift, along=along, exact=False)
         for k in here:
             shift = self._spread(shift, node.shape[k], k)
-        factor, key = numbers[0], ("times", shift.key, numbers[1])
+        factor, key = numbers[0], self._named("times", shift.key, numbers[1])
         array, mask = shift.array * factor % self.prime, shift.mask & np.ones(factor.shape, bool)
         return replace(shift, array=array, mask=mask, key=key, parent=shift, whole=0)
 
@@ -284,7 +286,7 @@ class Products(Shifts):
             if shift.relative or not shift.exact:
                 return shift
             array = shift.array * number % self.prime
-            key = "times", shift.key, number
+            key = self._named("times", shift.key, number)
             return replace(shift, array=array, key=key, parent=shift, whole=0)
 
         return replace(value, shifts=tuple(scaled(shift) for shift in value.shifts))
@@ -307,7 +309,7 @@ class Products(Shifts):
                     shift = self._spread(shift, self.graph.shape(arg)[axis], axis)
                 array = shift.array.sum(node.data, keepdims=True) % self.prime
                 mask = np.asarray(shift.mask.any(node.data, keepdims=True))
-                key = "total", shift.key, node.data
+                key = self._named("total", shift.key, node.data)
                 shift = replace(shift, array=array, mask=mask, key=key, parent=shift, whole=0)
             along = {k: d for k, d in shift.along.items() if k not in node.data}
             shifts.append(replace(shift, along=along))
@@ -339,7 +341,11 @@ class Products(Shifts):
             return replace(shift, along=along)
         array, mask = np.take(shift.array, places, axis), np.take(shift.mask, places, axis)
         return replace(
-            shift, array=array, mask=mask, key=("take", shift.key, axis, places), parent=shift
+            shift,
+            array=array,
+            mask=mask,
+            key=self._named("take", shift.key, axis, places),
+            parent=shift,
         )
 
     def _join(self, node: Node) -> Variation:
@@ -366,7 +372,11 @@ class Products(Shifts):
         around[axis] = start, node.shape[axis] - start - size
         array, mask = np.pad(shift.array, around), np.pad(shift.mask, around)
         return replace(
-            shift, array=array, mask=mask, key=("join", shift.key, start, size), parent=shift
+            shift,
+            array=array,
+            mask=mask,
+            key=self._named("join", shift.key, axis, start, node.shape),
+            parent=shift,
         )
 
     def _input(self, _node: Node) -> Variation:

@@ -27,7 +27,8 @@ from segre.kernel.derivative import gradients
 from segre.kernel.document import MANY, Certificate, RejectionError, keys, whole
 from segre.kernel.graph import Graph, Node, evaluate
 from segre.kernel.linear import rank
-from segre.kernel.meter import meter
+from segre.kernel.meter import ARRAYS, meter
+from segre.kernel.point import Effort
 from segre.kernel.residues import CIRCLES, DENSITIES, EXPONENTIALS, INPUTS, SLOPES, Residues
 from segre.transformer.spec import Transformer
 
@@ -261,6 +262,14 @@ def _inputs(field: Drawn, graph: Graph, count: int, blocks: tuple[int, ...]) -> 
 
 
 def _require_room(graph: Graph, inputs: int, rows: int, points: int) -> None:
-    """Refuse what takes too much memory, before any of it is made."""
-    entries = sum(prod(node.shape) for node in graph.nodes)
+    """Refuse what takes too much time or memory, before any of it is done."""
+    effort, entries = Effort.of(graph), sum(prod(node.shape) for node in graph.nodes)
     meter().require_bytes(8 * (points + 2) * inputs * entries + 40 * rows * graph.parameters)
+    meter().require_bytes(8 * (effort.held + effort.weights) * rows)
+    work = (
+        effort.there(ARRAYS, inputs)
+        + effort.back(ARRAYS, rows)
+        + inputs * effort.steps * ARRAYS.step
+    )
+    meter().require(points * work)
+    meter().charge(points * work)

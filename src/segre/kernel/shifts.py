@@ -35,8 +35,13 @@ class Shifts:
         self.group, self.skew, self.parameters = group, group.skew, parameters
         self.moved, self.vanish, self.started = moved, vanish, started or {}
         self.conditions: dict[Any, Shift] = {}
+        self._names: dict[Any, int] = {}
         self.values: list[Variation] = []
         self.at = 0
+
+    def _named(self, *formula: Any) -> int:
+        """A number for a formula, the same for equal ones."""
+        return self._names.setdefault(formula, len(self._names))
 
     def _of(self, node: int) -> Variation:
         place = self.facts.place(node)
@@ -57,7 +62,7 @@ class Shifts:
             first, rest = [0], range(1, array.shape[axis])
             array = (np.take(array, rest, axis) - np.take(array, first, axis)) % self.prime
             mask = np.take(mask, rest, axis) | np.take(mask, first, axis)
-            key, parent = ("equal", axis, key), shift
+            key, parent = self._named("equal", axis, key), shift
         found = replace(shift, array=array, mask=mask, key=key, parent=parent)
         self.conditions[key] = found
 
@@ -84,7 +89,7 @@ class Shifts:
         found = replace(
             shift, along=along, parent=shift, whole=0 if shift.along[axis] else shift.whole
         )
-        key = "spread", shift.key, size, axis, shift.along[axis]
+        key = self._named("spread", shift.key, size, axis, shift.along[axis])
         return replace(found, array=array, mask=np.repeat(shift.mask, size, axis), key=key)
 
     def _absolute(self, value: Variation) -> Variation:
@@ -129,7 +134,7 @@ class Shifts:
                 b = self._spread(b, shape[axis], axis) if axis in b.along else b
         known = {shift.key for shift in ancestors(b)}
         parent = next((shift for shift in ancestors(a) if shift.key in known), None)
-        array, key = (a.array + b.array) % self.prime, ("sum", a.key, b.key)
+        array, key = (a.array + b.array) % self.prime, self._named("sum", a.key, b.key)
         whole = bounded(a.whole + b.whole) if a.whole and b.whole else 0
         mask = array != 0 if whole else a.mask | b.mask
         return Shift(array, mask, a.along, True, key, parent, whole, relative=a.relative)

@@ -30,6 +30,7 @@ Residues = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 Direction = tuple[tuple[Place, int], ...]  # weight vectors and their exponents, sorted
 ONES: Direction = ()
+EACH = -1  # the axis of a table of charges that is no copy
 
 
 def times(direction: Direction, other: Direction, sign: int = 1) -> Direction:
@@ -52,7 +53,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """A factor for every place of some axes, which are (axis of the table, axis of x)."""
+    """A factor for every place of some axes: (number of a copy, or EACH, and axis of x)."""
 
     axes: tuple[tuple[int, int], ...]
 
@@ -115,4 +116,8 @@ def bare(shift: Shift) -> tuple[Residues, Mask]:
 
 def ancestors(shift: Shift | None) -> list[Shift]:
     """A shift and those that it is a linear function of, the nearest first."""
-    return [] if shift is None else [shift, *ancestors(shift.parent)]
+    found = []
+    while shift is not None:
+        found.append(shift)
+        shift = shift.parent
+    return found
