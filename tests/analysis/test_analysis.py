@@ -105,8 +105,9 @@ def test_bounds_that_do_not_meet_are_not_proved() -> None:
     assert found["dimension"].lead.startswith("The functional dimension is 21 of ")
     assert found["dimension"].lead.endswith("The dimension is certain (error < 2^-60).")
     assert found["dimension"].proved_by is None
-    assert "21 <= dimension <= 24" in found["proof"].lead
-    assert found["proof"].status == "bounded"
+    assert "dimension 21 of 42 parameters, certain (error < 2^-60)" in found["proof"].lead
+    assert found["proof"].status == "certain"
+    assert found["proof"].proved_by is None
 
 
 @pytest.mark.parametrize(
