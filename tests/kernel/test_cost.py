@@ -133,8 +133,8 @@ def test_the_command_gives_up(tmp_path: Path) -> None:
 def test_pipes_do_not_hang_it(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe.json"
     os.mkfifo(pipe)
-    for command in ("verify", "dim", "point"):
-        done = run(command, pipe)
+    for command in (("verify",), ("dim",), ("variety", "point")):
+        done = run(*command, pipe)
         assert done.returncode == 2
         assert (
             "not a regular file; to read from a pipe, give - and use standard input"
