@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 TESTS = Path(__file__).parent
-PLACES = ("stack", "transformer", "geometry/test_transformers.py", "referee/test_symmetries.py")
+PLACES = ("stack", "transformer", "geometry/test_transformers.py", "kernel/test_counting.py")
 
 
 def cases(given: dict[str, str], *places: str) -> set[str]:
@@ -42,5 +42,5 @@ def test_no_law_is_lost() -> None:
 
 
 def test_what_is_named_is_run_with_all_of_its_cases() -> None:
-    named = "referee/test_symmetries.py::test_closed_form_is_the_dimension"
+    named = "kernel/test_counting.py::test_closed_form_is_the_dimension"
     assert len(cases({}, named)) == 120

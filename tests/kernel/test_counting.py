@@ -18,10 +18,11 @@ from segre.kernel.document import RejectionError
 from segre.kernel.inequalities import RULES, Step, check_steps
 from segre.kernel.linear import rank
 from segre.kernel.network import graph_of
-from segre.kernel.spaces import facts_of, watched
+from segre.kernel.spaces import accepted, facts_of, watched
 from segre.polynomial.bounds import bound, sums_of_powers
 from segre.polynomial.spec import Polynomial
 from segre.spec import Network
+from segre.symmetry.document import entries
 from support.certificates import certificate, holds, rank_is_recounted, refused
 from support.polynomials import random_polynomial, random_polynomials
 
@@ -188,15 +189,21 @@ def _rank(net: Network) -> int:
     return rank(watched(facts, hard=False)[0], PRIME)
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_closed_form_is_a_bound(seed: int) -> None:
-    """No rank at two inputs is above the closed form, and many are equal to it."""
-    rng = random.Random(seed)
-    pick = rng.choice
-    widths = ",".join(str(rng.randint(1, 4)) for _ in range(pick([2, 3])))
-    sizes = f"d={widths}/a={pick([1, 2])}/t={pick([1, 2, 3])}"
-    net = Network.parse(f"{pick(['lightning', 'softmax'])}/{sizes}")
-    assert _rank(net) <= closed_form(net), str(net)
+@pytest.mark.parametrize("seed", range(120))
+def test_closed_form_is_the_dimension(seed: int) -> None:
+    """Of heads on their own the closed form, the rank and the rank of the spaces agree."""
+    rng = random.Random(1000 + seed)
+    depth = rng.choice([1, 2, 2, 3])
+    fields = {
+        "kind": rng.choice(["lightning", "softmax"]),
+        "d": [rng.randint(1, 4) for _ in range(depth + 1)],
+        "a": [rng.randint(1, 3) for _ in range(depth)],
+        "t": rng.choice([1, 1, 2, 3]),
+    }
+    net = Network.from_mapping(fields)
+    _, found = accepted(net, graph_of(net), PRIME, seed, list(entries(net)))
+    lower = certify(net, seed=seed)["claim"]["lower"]
+    assert closed_form(net) == lower == net.parameters - found, str(net)
 
 
 @pytest.mark.parametrize("t", [1, 2])
