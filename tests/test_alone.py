@@ -35,20 +35,20 @@ dim --compare gpt2 llama-3-8b
 explain gpt2
 certify softmax/d=3,3/a=2/t=3 -o cert.json
 verify cert.json
-weights info tiny-llama --plot info.png
-weights move tiny-llama -o moved
-weights same tiny-llama moved
-weights canonical tiny-llama -o normal
-weights align tiny-llama moved -o aligned
-weights lineage tiny-llama moved --plot tree.png
-weights hash tiny-llama
-collapse tiny-llama --plot depth.svg
-paths tiny-llama
+model info tiny-llama --plot info.png
+model move tiny-llama -o moved
+same tiny-llama moved
+model canonical tiny-llama -o normal
+model align tiny-llama moved -o aligned
+model lineage tiny-llama moved --plot tree.png
+model hash tiny-llama
+model collapse tiny-llama --plot depth.svg
+model paths tiny-llama
 sweep run deep-softmax -o s.db --limit 3 --workers 1
 sweep status s.db
 sweep export s.db -o s.csv
 sweep plot s.db -o s.html
-plot slice cone -o cone.html
+variety slice cone -o cone.html
 reproduce normalized-dimension --widest 3 -o n.png
 """
 NEED_MORE = {

@@ -34,7 +34,7 @@ FOLDERS = (
     "model move demo/base -q -o",
     "model canonical demo/base -q -o",
     "model shrink demo/base -q -o",
-    "demo",
+    "model demo",
 )
 STORES = ("sweep run sweep.toml --workers 1 -q -o",)
 SWEEP = 'kind = "softmax"\nexhaustive = true\n[fields]\nlayers = 1\nd = 2\na = 1\nt = 2\n'
@@ -203,7 +203,7 @@ def _copied(source: Path, folder: Path, command: str) -> None:
     import shutil
 
     for path in source.iterdir():
-        if path.name.partition(".")[0] in command and command != "demo":
+        if path.name.partition(".")[0] in command and command != "model demo":
             (shutil.copytree if path.is_dir() else shutil.copyfile)(path, folder / path.name)
 
 

@@ -57,7 +57,8 @@ def test_many_heads_fill_the_ambient_space(text: str, space: int) -> None:
     found = dimension(text)
     assert (found.value, found.status) == (space, "proved")
     document = certify(text)
-    assert (document["version"], document["upper"]) == (1, {"kind": "ambient"})
+    assert document["upper"]["kind"] in ("ambient", "spaces")
+    assert document["claim"]["upper"] == space
 
 
 def test_ambient_speaks_of_one_lightning_layer_only() -> None:

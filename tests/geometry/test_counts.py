@@ -1,14 +1,16 @@
 """Counts of symmetries: a bound is shown as one only where it is one."""
 
+from contextlib import suppress
+
 import pytest
 from bench.faults.counts import rank_of
 from bench.random_specs import random_core, random_design, random_transformer
 
 from segre.analysis.run import analyze
-from segre.errors import UnsupportedError
+from segre.errors import UnluckyError, UnsupportedError
 from segre.geometry.at_any_size import at_any_size
 from segre.geometry.dimension import dimension
-from segre.geometry.estimate import spectrum
+from segre.geometry.estimate import Spectrum, spectrum
 from segre.geometry.point import Point
 from segre.geometry.rank import symmetry_rank
 from segre.geometry.redundancy import counted, formulas
@@ -111,11 +113,18 @@ CONSTANT = (
 )
 
 
+def finite(spec: Transformer, seed: int) -> Spectrum | None:
+    """The spectrum at a seed; None where rounding gives 0 / 0, which depends on the last digits."""
+    with suppress(UnluckyError):
+        return spectrum(spec, seed=seed)
+    return None
+
+
 @pytest.mark.parametrize("text", CONSTANT)
 def test_what_only_rounds_is_constant(text: str) -> None:
     spec = architecture(text)
     assert isinstance(spec, Transformer)
-    found = spectrum(spec)
+    found = next(filter(None, (finite(spec, seed) for seed in range(20))))
     assert found.rank > 0
     assert found.values[0] < 1e-12
     assert rank_of(spec) is None

@@ -88,7 +88,7 @@ def trace(
     """segre model collapse bert-base-uncased --plot bert.png
     segre model collapse model-directory --text book.txt --variants paper
     segre model collapse model-directory --variants what-if
-    segre model collapse bert-base-uncased --variants attention:gapless,full:gate
+    segre model collapse bert-base-uncased --variants attention,full:gate
     segre model collapse softmax/d=16,16,16,16/a=8/heads=2/t=6 --certify""",
     note="A colon precedes a change of attention: gapless (1/t subtracted from every weight), "
     "window=N, gate\n(sigmoid(W_G x), W_G random). Changes that the design of a model does not "
