@@ -186,6 +186,16 @@ def test_constants_that_are_seen(what: str) -> None:
     assert free <= 1 + 4  # a mean, or what another constant takes back
 
 
+@pytest.mark.parametrize("given", ["vocab=2/types=1/read=last", "vocab=1/read=first"])
+def test_a_single_token_is_not_a_table(given: str) -> None:
+    """Taking column 2, of all columns, was read as taking row 2, of the types."""
+    facts = _facts(
+        f"transformer/d=4/heads=2/norm=rms/eps=0/transform=true/mlp=relu/ff=3/labels=3/{given}/t=3"
+    )
+    with pytest.raises(RejectionError, match="charges do not cancel"):
+        generators(facts, _basis("torus", 4, _port("head/W_T", -1)), "entry")
+
+
 def test_a_point_where_equations_are_dependent() -> None:
     """A forger's point, at which what attention writes has a smaller rank, proves nothing."""
     text = "transformer/d=4/heads=1/head=3/bias=qkv/t=2"

@@ -175,13 +175,12 @@ class _Basis(Reader):
         if len(uses) != 1 or len(norms) != 1 or self.started or self.copies or here != -2:
             raise RejectionError(f"{self.where}: not a table that is normed alone")
         node, params = graph.nodes[uses[0]], norms[0].params
-        chosen = graph.nodes[node.args[1]]
-        alone = facts.place(node.args[0]) == place and chosen.op == "take"
-        readers = [node for node in graph.nodes if uses[0] in node.args]
+        readers = [i for i, one in enumerate(graph.nodes) if uses[0] in one.args]
         inside = range(norms[0].first, norms[0].output + 1)
-        if not alone or chosen.data[1] not in facts.simplices or params["centred"]:
+        columns = facts.place(node.args[0]) == place and facts.tokens(node.args[1])
+        if node.op != "contract" or not columns or params["centred"]:
             raise RejectionError(f"{self.where}: not a table that is normed alone")
-        if not params["eps"] or not all(graph.nodes.index(one) in inside for one in readers):
+        if not params["eps"] or not all(i in inside for i in readers):
             raise RejectionError(f"{self.where}: not a table that is normed alone, with an eps")
         moved = self._tangent(place, term, count)
         Y, d = facts.weights[place], self.width

@@ -135,13 +135,11 @@ class Pass(Products):
         if weigh != "identity" or any(isinstance(term, Turn) for term in scores.moves):
             return self._still(scores)
         if normalise == "none":
-            lost = [
-                s
-                if s.relative
-                else replace(s, exact=False, along={k: d for k, d in s.along.items() if k < -2})
-                for s in scores.shifts
+            left = [
+                shift if shift.relative else replace(shift, exact=False, along={})
+                for shift in scores.shifts  # decays may differ from head to head
             ]
-            return Variation(scores.moves, self._merged(lost, self.graph.shape(self.at)))
+            return Variation(scores.moves, self._merged(left, self.graph.shape(self.at)))
         for shift in scores.shifts:
             if not shift.relative or shift.along.get(divided) != ONES:
                 self._must_vanish(shift)

@@ -60,9 +60,8 @@ class Products(Shifts):
         """Whether every token has the factor of its own column in a table."""
         if isinstance(term, Turn) or len(term.axes) != 1 or own[term.axes[0][1]] in out:
             return False
-        node = self.graph.nodes[other]
         table = own[-1] == own[term.axes[0][1]] and out == own[:-1] + out[-1]
-        return table and node.op == "take" and node.data[1] in self.facts.simplices
+        return table and self.facts.tokens(other)
 
     def _bilinear(
         self, term: Turn | Charge, own: str, other: str, out: str, *, side: int
