@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segre.errors import SegreError
+from segre.errors import SegreError, TooLargeError
 from segre.kernel.document import RejectionError
 from segre.kernel.forms import Facts
 from segre.kernel.lemmas import Pass
@@ -313,6 +313,13 @@ def test_entries_that_ask_for_too_much(what: str) -> None:
     with metered(Meter(5)), pytest.raises((RejectionError, SegreError)) as found:
         generators(facts, HOSTILE[what], "entry")
     assert "\n" not in str(found.value)
+
+
+def test_shifts_that_would_fill_the_memory() -> None:
+    """Few parameters and small tensors, but each parameter shifts all units of all tokens."""
+    facts = _facts("transformer/d=8/pos=learned/mlp=relu/ff=1000/t=300")
+    with pytest.raises(TooLargeError, match="GiB"):
+        generators(facts, _constants({"tensor": "embed/positions"}), "entry")
 
 
 def test_formulas_of_deep_networks_stay_short() -> None:

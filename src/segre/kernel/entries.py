@@ -13,7 +13,7 @@ from segre.kernel.document import RejectionError, items, keys, quote, text, whol
 from segre.kernel.forms import Facts
 from segre.kernel.graph import Place
 from segre.kernel.group import GROUPS, NO_GROUP, Group, Matrix, group_of
-from segre.kernel.meter import meter
+from segre.kernel.meter import afford, meter
 from segre.kernel.spans import images, readings
 from segre.kernel.variation import (
     EACH,
@@ -29,12 +29,6 @@ from segre.kernel.variation import (
 
 MOST_TIMES = 1 << 10
 ENTRY, PORT = 3e-8, 10_000  # seconds for an entry of a tangent, and entries for every port
-
-
-def _afford(entries: int) -> None:
-    """Ask for the time to make so many entries of tangents, and charge it."""
-    meter().require(entries * ENTRY)
-    meter().charge(entries * ENTRY)
 
 
 Read = tuple[Group, dict[Place, Matrix], dict[Place, Variation]]
@@ -140,7 +134,7 @@ class _Basis(Reader):
         tensor, number = self.facts.weights[place], len(basis)
         size = prod(self.copies) * number
         meter().require_bytes(32 * size * self.facts.graph.parameters)
-        _afford(size * prod(shape) + PORT)
+        afford((size * prod(shape) + PORT) * ENTRY)
         result = np.zeros((*self.copies, number, *shape), np.int64)
         axis = -1
         if isinstance(term, Turn):
@@ -212,7 +206,7 @@ class _Constants(Reader):
         for i, source in enumerate(given):
             starts.append(starts[source["as"]] if self._follows(source, sources, i) else count)
             count = max(count, starts[-1] + len(sources[i][2]))
-        _afford(count * sum(prod(self.shape(source[0])) for source in sources))
+        afford(count * sum(prod(self.shape(source[0])) for source in sources) * ENTRY)
         meter().require_bytes(32 * count * self.facts.graph.parameters)
         tangents: dict[Place, Matrix] = {}
         moved: dict[Place, Variation] = {}

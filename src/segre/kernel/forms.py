@@ -88,6 +88,13 @@ class Facts:
                 result = result * entries % self.prime
         return result
 
+    def product(self, *factors: Matrix) -> Matrix:
+        """A product of matrices of any whole numbers, mod p."""
+        result = factors[0] % self.prime
+        for factor in factors[1:]:
+            result = self.field.matmul(result[None], factor[None] % self.prime)[0]
+        return result
+
     def place(self, node: int) -> Place | None:
         """The tensor, if a node is one."""
         data = self.graph.nodes[node].data

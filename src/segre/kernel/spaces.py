@@ -32,9 +32,9 @@ from segre.kernel.graph import Graph
 from segre.kernel.group import Matrix
 from segre.kernel.lemmas import Pass
 from segre.kernel.linear import annihilator, rank, row_basis
-from segre.kernel.meter import meter
+from segre.kernel.meter import Progress, afford, meter
 from segre.kernel.network import graph_of
-from segre.kernel.point import Batch, Point, Progress
+from segre.kernel.point import Batch, Point
 from segre.kernel.residues import FreeRoots, Residues
 from segre.kernel.special import special
 from segre.kernel.variation import Shift, ancestors
@@ -69,8 +69,8 @@ def check(certificate: Certificate, graph: Graph, progress: Progress) -> tuple[i
     progress("upper bound", len(entries), len(entries))
     bound = graph.parameters - found
     sentence = (
-        f"{wider}Lemmas prove {len(entries)} spaces; their generators have rank {found}, "
-        f"so the dimension is at most {bound}."
+        f"{wider}Lemmas prove {len(entries)} space{'s' * (len(entries) != 1)}; their generators "
+        f"have rank {found}, so the dimension is at most {bound}."
     )
     return bound, sentence
 
@@ -206,9 +206,7 @@ def _proved(reader: Reader) -> Matrix:
     count = next(iter(tangents.values())).shape[0] if tangents else 0
     if not count:
         return np.zeros((0, facts.graph.parameters), np.int64)
-    work = len(facts.graph.nodes) * STEP + count * facts.graph.parameters * ENTRY
-    meter().require(work)
-    meter().charge(work)
+    afford(len(facts.graph.nodes) * STEP + count * facts.graph.parameters * ENTRY)
     given = items(reader.entry.get("vanish", []), f"{where}.vanish")
     vanish = [reader.place(name, where) for name in given]
     run = Pass(facts, group, count, moved, vanish, reader.started)
