@@ -322,6 +322,13 @@ def test_shifts_that_would_fill_the_memory() -> None:
         generators(facts, _constants({"tensor": "embed/positions"}), "entry")
 
 
+def test_spans_that_would_fill_the_memory() -> None:
+    """The basis of the whole space of 7,000 units is not made."""
+    facts = _facts("transformer/d=1/mlp=silu/ff=7000/t=1")
+    with pytest.raises(TooLargeError, match="GiB"):
+        generators(facts, _constants({"tensor": "1/W_up", "where": "unread"}), "entry")
+
+
 def test_formulas_of_deep_networks_stay_short() -> None:
     """Constants that run through many layers, each of which adds to what it reads."""
     facts = _facts("transformer/d=1/layers=40/heads=1/bias=all/mlp=relu/ff=1/t=1")
