@@ -1,5 +1,7 @@
 """In which space do the columns of a value lie, and which forms of it are read at all?
 
+The lemmas are *Unreached* and *Unread* of docs/soundness.md, "Spans".
+
 `Images` goes through a graph forwards: a basis of a space (by leading axes such as heads) that
 contains all columns, for all inputs, and a shift if they lie in an affine space. `Readings` goes
 backwards: a basis of the forms of columns on which outputs depend. Where a rank at the point is not
