@@ -45,6 +45,8 @@ SPECS = (
     "transformer/d=4/heads=2/norm=layer/mlp=relu/ff=3/bias=all/t=2",
     "transformer/d=4/heads=2/mlp=relu2/ff=3/bias=all/layers=2/t=2",
     "transformer/d=3/layers=2/share=true/place=post/norm=layer/mlp=gelu/ff=2/bias=all/t=2",
+    "transformer/d=4/heads=2/norm=rms/eps=0/transform=true/mlp=relu/ff=3/labels=3/vocab=3/types=1/"
+    "read=last/t=4",
     "lightning/d=3,4,2,3/a=2,1,2/heads=2,1,2/dv=1,none,2/t=2",
     "softmax/d=4,4,4/a=2/heads=2,1/dv=2,none/t=3",
     "mix/d=3,3,3/a=2/heads=softmax:bias=both,double:unit=layer/t=3",

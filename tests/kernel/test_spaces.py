@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from segre.errors import SegreError
+from segre.errors import SegreError, TooLargeError
 from segre.kernel.document import RejectionError
 from segre.kernel.forms import Facts
 from segre.kernel.lemmas import Pass
@@ -186,6 +186,16 @@ def test_constants_that_are_seen(what: str) -> None:
     assert free <= 1 + 4  # a mean, or what another constant takes back
 
 
+@pytest.mark.parametrize("given", ["vocab=2/types=1/read=last", "vocab=1/read=first"])
+def test_a_single_token_is_not_a_table(given: str) -> None:
+    """Taking column 2, of all columns, was read as taking row 2, of the types."""
+    facts = _facts(
+        f"transformer/d=4/heads=2/norm=rms/eps=0/transform=true/mlp=relu/ff=3/labels=3/{given}/t=3"
+    )
+    with pytest.raises(RejectionError, match="charges do not cancel"):
+        generators(facts, _basis("torus", 4, _port("head/W_T", -1)), "entry")
+
+
 def test_a_point_where_equations_are_dependent() -> None:
     """A forger's point, at which what attention writes has a smaller rank, proves nothing."""
     text = "transformer/d=4/heads=1/head=3/bias=qkv/t=2"
@@ -303,6 +313,20 @@ def test_entries_that_ask_for_too_much(what: str) -> None:
     with metered(Meter(5)), pytest.raises((RejectionError, SegreError)) as found:
         generators(facts, HOSTILE[what], "entry")
     assert "\n" not in str(found.value)
+
+
+def test_shifts_that_would_fill_the_memory() -> None:
+    """Few parameters and small tensors, but each parameter shifts all units of all tokens."""
+    facts = _facts("transformer/d=8/pos=learned/mlp=relu/ff=1000/t=300")
+    with pytest.raises(TooLargeError, match="GiB"):
+        generators(facts, _constants({"tensor": "embed/positions"}), "entry")
+
+
+def test_spans_that_would_fill_the_memory() -> None:
+    """The basis of the whole space of 7,000 units is not made."""
+    facts = _facts("transformer/d=1/mlp=silu/ff=7000/t=1")
+    with pytest.raises(TooLargeError, match="GiB"):
+        generators(facts, _constants({"tensor": "1/W_up", "where": "unread"}), "entry")
 
 
 def test_formulas_of_deep_networks_stay_short() -> None:

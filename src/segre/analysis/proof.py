@@ -24,7 +24,7 @@ from segre.transformer.spec import Transformer
 
 
 def what_is_proved(bench: Workbench) -> Answer:
-    """A certificate, made and then checked by the referee."""
+    """A certificate, made and then checked by the kernel."""
     spec = bench.spec
     known = without_computing(spec)
     if known is None:

@@ -1,7 +1,6 @@
 """Does a certificate hold? A small checker that shares no mathematics with the prover.
 
-It is written from docs/certificate.md alone. Of segre it takes only the readers of specs, files,
-errors and how answers are shown.
+It is written from docs/certificate.md alone, whose last section says in which order to read it.
 """
 
 from __future__ import annotations

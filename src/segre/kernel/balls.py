@@ -23,7 +23,7 @@ from segre.kernel.meter import balls
 from segre.kernel.residues import INPUTS, WEIGHTS, Stream, cut
 from segre.transformer.spec import Transformer
 
-_TYPES = 1 << 41
+TYPES = 1 << 41  # where the numbers of token types begin in the stream of inputs
 
 
 class UncertainError(Exception):
@@ -189,7 +189,7 @@ def real_inputs(graph: Graph, seed: int, numbers: Any, vocab: int = 0, types: in
     chosen = (u(places) % np.uint64(vocab))[:, None]
     hot = np.arange(rows)[None, :, None] == chosen
     if types:
-        chosen = u(places + np.uint64(_TYPES)) % np.uint64(types) + np.uint64(vocab)
+        chosen = u(places + np.uint64(TYPES)) % np.uint64(types) + np.uint64(vocab)
         hot |= np.arange(rows)[None, :, None] == chosen[:, None]
     return _objects([arb(int(x)) for x in hot.ravel()], hot.shape)
 

@@ -7,7 +7,7 @@ from itertools import groupby, product
 from math import gcd
 
 from segre.kernel.document import RejectionError
-from segre.kernel.meter import RESIDUES, meter
+from segre.kernel.meter import RESIDUES, afford, meter
 from segre.transformer.spec import Transformer
 
 MOST_SEQUENCES = 4096
@@ -16,16 +16,14 @@ Context = tuple[Hashable, ...]
 
 
 def few_contexts(spec: Transformer, claimed: int) -> int:
-    """The bound of section 10; the number of contexts must be the one that is claimed."""
+    """The bound `contexts` of section 6; the number of contexts must be the claimed one."""
     letters = spec.vocab * max(spec.types, 1)
     if not spec.vocab or spec.pooler or letters**spec.t > MOST_SEQUENCES:
         raise RejectionError(
             f"upper.kind: contexts needs a vocabulary, no pooler, and at most {MOST_SEQUENCES} "
             "sequences"
         )
-    work = letters**spec.t * spec.layers * spec.t**2 * 20 * RESIDUES.step
-    meter().require(work)
-    meter().charge(work)
+    afford(letters**spec.t * spec.layers * spec.t**2 * 20 * RESIDUES.step)
     meter().require_bytes(letters**spec.t * spec.t * (200 + 100 * spec.t))
     place = range(spec.t) if spec.pos == "learned" else [0] * spec.t
     every: list[list[Context]] = [

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from segre.kernel.document import Certificate, RejectionError, keys, whole
+from segre.kernel.document import MANY, Certificate, RejectionError, keys, whole
 from segre.polynomial.spec import Polynomial
 from segre.spec import Network
 from segre.transformer.spec import Transformer
 
-MOST_FORMS = 10**40
 # The cases (n, r, m) of Alexander and Hirschowitz in which a dimension is missing.
 _DEFECTIVE = {(5, 3, 7), (3, 4, 5), (4, 4, 9), (5, 4, 14)}
 
@@ -34,8 +33,8 @@ def capped_forms(variables: int, degree: int, most: int) -> int:
 
 def forms(variables: int, degree: int) -> int:
     """N(v, d), which must not be too large."""
-    found = capped_forms(variables, degree, MOST_FORMS)
-    if found > MOST_FORMS:
+    found = capped_forms(variables, degree, MANY)
+    if found > MANY:
         raise RejectionError("upper.steps: a rule needs a number of forms above 10^40")
     return found
 
@@ -106,16 +105,18 @@ def check(certificate: Certificate, _graph: Any) -> tuple[int, str]:
 
         steps = read_steps(upper, spec)
         bound = check_steps(spec, steps)
-        return bound, f"{len(steps)} inequalities: the dimension is at most {bound}."
+        inequalities = f"{len(steps)} inequalities" if len(steps) > 1 else "1 inequality"
+        return bound, f"{inequalities}: the dimension is at most {bound}."
     if kind == "contexts" and isinstance(spec, Transformer):
         from segre.kernel.contexts import few_contexts
 
         keys(upper, ("kind", "contexts"), "upper")
-        count = whole(upper["contexts"], "upper.contexts", 1, MOST_FORMS)
+        count = whole(upper["contexts"], "upper.contexts", 1, MANY)
         bound = few_contexts(spec, count)
+        columns = f"{count} columns" if count > 1 else "1 column"
         return bound, (
-            f"Every output is one of {count} columns, by the tokens that it sees: the dimension "
-            f"is at most {bound}."
+            f"Every output is one of {columns}, by the tokens that it sees: the dimension is at "
+            f"most {bound}."
         )
     if kind not in ("closed-form", "ambient") or not isinstance(spec, Network) or not spec.plain:
         raise RejectionError(f"upper.kind: {kind!r} is not for such a network")

@@ -1,6 +1,6 @@
 """What does a theorem ask of a design, and what does it count? Integers that follow from the spec.
 
-Section 6 of docs/certificate.md has the tables. The number of layers is a factor, so that a large
+Section 9 of docs/certificate.md has the tables. The number of layers is a factor, so that a large
 model takes no longer than a small one.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from segre.kernel.counting import powers
+from segre.kernel.counting import closed_form, powers
 from segre.kernel.document import Spec
 from segre.polynomial.spec import Convolution, Polynomial
 from segre.spec import Network
@@ -282,7 +282,7 @@ def _of_polynomial(spec: Polynomial, theorem: str) -> _Counted:
 def _of_heads(net: Network, theorem: str) -> _Counted:
     d, last, heads = net.widths[0], net.widths[-1], net.layers
     if theorem == "A":
-        yield _KEPT, parameters(net) - _kept_by_softmax(net)
+        yield _KEPT, parameters(net) - closed_form(net)
     elif theorem == "A'":
         yield "bases of queries and keys", sum(head.heads * head.a**2 for head in heads)
         values = (head.heads * head.dv**2 for head in heads if head.dv is not None)
@@ -292,20 +292,6 @@ def _of_heads(net: Network, theorem: str) -> _Counted:
         kept = sum(p * (2 * d - p) for p in (min(head.a, d) for head in heads))
         yield _KEPT, parameters(net) - d * last - kept
         yield "scales of scores against values", len(heads)
-
-
-def _kept_by_softmax(net: Network) -> int:
-    """The dimension of all M_i and L of theorem A."""
-    r = [net.widths[0]]
-    for width in net.widths[1:]:
-        r.append(min(r[-1], width))
-    ranks = [min(head.a, before) for head, before in zip(net.layers, r, strict=False)]
-    total, s = r[-1] * net.widths[-1], r[-1]
-    for i in range(len(ranks), 0, -1):
-        before, p = r[i - 1], ranks[i - 1]
-        total += s * (before - r[i]) + p * (2 * before - p)
-        s = min(before, s + 2 * p)
-    return total
 
 
 def _of_norms(spec: Transformer, theorem: str) -> _Counted:

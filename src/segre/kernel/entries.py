@@ -13,7 +13,7 @@ from segre.kernel.document import RejectionError, items, keys, quote, text, whol
 from segre.kernel.forms import Facts
 from segre.kernel.graph import Place
 from segre.kernel.group import GROUPS, NO_GROUP, Group, Matrix, group_of
-from segre.kernel.meter import meter
+from segre.kernel.meter import afford, meter
 from segre.kernel.spans import images, readings
 from segre.kernel.variation import (
     EACH,
@@ -29,12 +29,6 @@ from segre.kernel.variation import (
 
 MOST_TIMES = 1 << 10
 ENTRY, PORT = 3e-8, 10_000  # seconds for an entry of a tangent, and entries for every port
-
-
-def _afford(entries: int) -> None:
-    """Ask for the time to make so many entries of tangents, and charge it."""
-    meter().require(entries * ENTRY)
-    meter().charge(entries * ENTRY)
 
 
 Read = tuple[Group, dict[Place, Matrix], dict[Place, Variation]]
@@ -140,7 +134,7 @@ class _Basis(Reader):
         tensor, number = self.facts.weights[place], len(basis)
         size = prod(self.copies) * number
         meter().require_bytes(32 * size * self.facts.graph.parameters)
-        _afford(size * prod(shape) + PORT)
+        afford((size * prod(shape) + PORT) * ENTRY)
         result = np.zeros((*self.copies, number, *shape), np.int64)
         axis = -1
         if isinstance(term, Turn):
@@ -175,13 +169,12 @@ class _Basis(Reader):
         if len(uses) != 1 or len(norms) != 1 or self.started or self.copies or here != -2:
             raise RejectionError(f"{self.where}: not a table that is normed alone")
         node, params = graph.nodes[uses[0]], norms[0].params
-        chosen = graph.nodes[node.args[1]]
-        alone = facts.place(node.args[0]) == place and chosen.op == "take"
-        readers = [node for node in graph.nodes if uses[0] in node.args]
+        readers = [i for i, one in enumerate(graph.nodes) if uses[0] in one.args]
         inside = range(norms[0].first, norms[0].output + 1)
-        if not alone or chosen.data[1] not in facts.simplices or params["centred"]:
+        columns = facts.place(node.args[0]) == place and facts.tokens(node.args[1])
+        if node.op != "contract" or not columns or params["centred"]:
             raise RejectionError(f"{self.where}: not a table that is normed alone")
-        if not params["eps"] or not all(graph.nodes.index(one) in inside for one in readers):
+        if not params["eps"] or not all(i in inside for i in readers):
             raise RejectionError(f"{self.where}: not a table that is normed alone, with an eps")
         moved = self._tangent(place, term, count)
         Y, d = facts.weights[place], self.width
@@ -213,7 +206,7 @@ class _Constants(Reader):
         for i, source in enumerate(given):
             starts.append(starts[source["as"]] if self._follows(source, sources, i) else count)
             count = max(count, starts[-1] + len(sources[i][2]))
-        _afford(count * sum(prod(self.shape(source[0])) for source in sources))
+        afford(count * sum(prod(self.shape(source[0])) for source in sources) * ENTRY)
         meter().require_bytes(32 * count * self.facts.graph.parameters)
         tangents: dict[Place, Matrix] = {}
         moved: dict[Place, Variation] = {}

@@ -57,7 +57,9 @@ class Facts:
         inside = {i for region in graph.regions for i in range(region.first, region.output)}
         for i, node in enumerate(graph.nodes):
             found: Forms = {}
-            if i in self.regions:
+            if self.tokens(i):
+                found = {-2: ONE}
+            elif i in self.regions:
                 found = self._of_region(self.regions[i])
             elif i not in inside:
                 found = getattr(self, "_" + node.op, self._nothing)(node)
@@ -86,10 +88,25 @@ class Facts:
                 result = result * entries % self.prime
         return result
 
+    def product(self, *factors: Matrix) -> Matrix:
+        """A product of matrices of any whole numbers, mod p."""
+        result = factors[0] % self.prime
+        for factor in factors[1:]:
+            result = self.field.matmul(result[None], factor[None] % self.prime)[0]
+        return result
+
     def place(self, node: int) -> Place | None:
         """The tensor, if a node is one."""
         data = self.graph.nodes[node].data
         return data.place if self.graph.nodes[node].op == "weight" else None
+
+    def tokens(self, node: int) -> bool:
+        """Whether a node is the columns of tokens, or of their types, in the input: (F3)."""
+        one = self.graph.nodes[node]
+        if one.op != "take" or self.graph.nodes[one.args[0]].op != "input":
+            return False
+        axis, places = one.data
+        return axis == -2 and places in self.simplices
 
     def on_axis(self, node: int) -> int | None:
         """The axis of a weight that is a vector along one axis (and has size 1 along others)."""
@@ -126,10 +143,7 @@ class Facts:
         return {}
 
     def _take(self, node: Node) -> Forms:
-        (arg,) = node.args
-        axis, places = node.data
-        if self.graph.nodes[arg].op == "input" and axis == -2 and places in self.simplices:
-            return {-2: ONE}
+        (arg,), (axis, _) = node.args, node.data
         return {
             k: form
             for k, form in self.forms[arg].items()

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from segre.kernel.counting import capped_forms, forms, forms_after, powers
 from segre.kernel.document import MANY, RejectionError, items, keys, quote, whole
-from segre.kernel.meter import RESIDUES, meter
+from segre.kernel.meter import RESIDUES, afford
 from segre.polynomial.spec import Polynomial
 
 PLACED = ("forms", "cut", "doubled")  # rules that say where they are applied
@@ -62,8 +62,7 @@ def _step(value: Any, where: str, spec: Polynomial) -> Step:
 
 def check_steps(spec: Polynomial, steps: Sequence[Step]) -> int:
     """Recompute every step; the bound that they prove together."""
-    meter().require(work_of(spec, steps))
-    meter().charge(work_of(spec, steps))
+    afford(work_of(spec, steps))
     if spec.convolutional or spec.degree == 1:
         rule = "filters" if spec.convolutional else "linear"
         if [step.rule for step in steps] != [rule]:

@@ -22,7 +22,7 @@ class Pass(Products):
     """The pass, and the rules of regions."""
 
     def run(self) -> None:
-        """Visit all nodes; at the output nothing may be left."""
+        """Visit all nodes; at the *output* nothing may be left."""
         graph, skip = self.graph, -1
         inside = {region.first: region for region in graph.regions}
         for self.at, node in enumerate(graph.nodes):
@@ -46,7 +46,7 @@ class Pass(Products):
             self._must_vanish(shift)
 
     def _norm(self, region: Region) -> Variation:
-        """What a norm does not see, and what passes through it."""
+        """*Norms*: what a norm does not see, and what passes through it; (a) to (e)."""
         (arg,) = region.inputs
         value, axes = self._of(arg), region.params["axes"]
         centred, eps = region.params["centred"] and len(axes) == 1, region.params["eps"]
@@ -81,10 +81,11 @@ class Pass(Products):
         return Variation(moves, tuple(left))
 
     def _fixed(self, axes: tuple[int, ...]) -> bool:
+        """Whether E keeps means at zero: the norm is over one axis, and E 1 = 0."""
         return len(axes) == 1 and self.group.fixes_ones
 
     def _activation(self, region: Region) -> Variation:
-        """A homogeneous function multiplies factors by its degree; exp makes sums into factors."""
+        """*Entry by entry*: homogeneous functions multiply factors; exp makes sums into factors."""
         values, degree = [self._of(arg) for arg in region.inputs], region.params["degree"]
         turned = any(isinstance(term, Turn) for value in values for term in value.moves)
         if turned or (degree is None and any(value.moves for value in values)) or len(values) > 1:
@@ -106,7 +107,7 @@ class Pass(Products):
         return Variation(moves, tuple(shifts))
 
     def _softmax(self, region: Region) -> Variation:
-        """A softmax does not see what is the same for all keys; of one key it is constant."""
+        """*Softmax constants*: what is the same for all keys is not seen; one key has weight 1."""
         params, value = region.params, self._of(region.inputs[0])
         sinks = region.inputs[1:]
         if one_key(region, self.graph):
@@ -118,7 +119,7 @@ class Pass(Products):
         return self._still(value, *(self._of(arg) for arg in sinks))
 
     def _pattern(self, region: Region) -> Variation:
-        """Masks and decays are factors; what is divided by its sums loses charges."""
+        """*Patterns*: masks and decays are factors; what is divided by its sums loses charges."""
         params, (scores, *decay) = region.params, [self._of(arg) for arg in region.inputs]
         one = params.get("mechanism")
         normalise = "none" if one is None else one.normalise
@@ -135,13 +136,11 @@ class Pass(Products):
         if weigh != "identity" or any(isinstance(term, Turn) for term in scores.moves):
             return self._still(scores)
         if normalise == "none":
-            lost = [
-                s
-                if s.relative
-                else replace(s, exact=False, along={k: d for k, d in s.along.items() if k < -2})
-                for s in scores.shifts
+            left = [
+                shift if shift.relative else replace(shift, exact=False, along={})
+                for shift in scores.shifts  # decays may differ from head to head
             ]
-            return Variation(scores.moves, self._merged(lost, self.graph.shape(self.at)))
+            return Variation(scores.moves, self._merged(left, self.graph.shape(self.at)))
         for shift in scores.shifts:
             if not shift.relative or shift.along.get(divided) != ONES:
                 self._must_vanish(shift)
@@ -151,7 +150,7 @@ class Pass(Products):
         return NONE
 
     def _rotate(self, region: Region) -> Variation:
-        """Rotations commute with E, and leave the other dimensions as they are."""
+        """*Rotations* commute with E, and leave the other dimensions as they are."""
         (arg,), planes = region.inputs, region.params["planes"]
         value, shape = self._absolute(self._of(arg)), self.graph.shape(arg)
         for term in value.moves:
@@ -182,6 +181,7 @@ class Pass(Products):
         return Variation(value.moves, self._merged(shifts, shape))
 
     def _taken_rows(self, shift: Shift, rows: list[int]) -> Shift:
+        """An exact shift in some rows alone."""
         array, mask = shift.array[..., rows, :], shift.mask[..., rows, :]
         return replace(
             shift,
@@ -192,7 +192,7 @@ class Pass(Products):
         )
 
     def _route(self, region: Region) -> Variation:
-        """A softmax over experts, and their choice, do not see what is the same for all."""
+        """*Experts*: shares and choices by a softmax do not see what is the same for all."""
         value = self._absolute(self._of(region.inputs[0]))
         if region.params["router"].startswith("softmax"):
             kept = [shift for shift in value.shifts if shift.along.get(-3) != ONES]

@@ -1,7 +1,7 @@
-"""Does the lower bound hold? A minor of the Jacobian is regular, mod p or in balls. Section 5.
+"""Does the lower bound hold? A minor of the Jacobian is regular: section 5 of the page.
 
-Mod p, exponentials, roots and angles are drawn; witness.py shows that they may be. In balls they
-are the true ones.
+Mod p, exponentials, roots and angles are drawn, and witness.py checks that they may be
+(docs/soundness.md, "The lower bound" and "Lower bound mod p"). In balls they are the true ones.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from flint import arb, arb_mat, ctx
 
 from segre.kernel.arrays import Array, Salts
-from segre.kernel.balls import Balls, UncertainError, real_inputs, real_weights
+from segre.kernel.balls import TYPES, Balls, UncertainError, real_inputs, real_weights
 from segre.kernel.constants import factors
 from segre.kernel.document import (
     WORD,
@@ -29,8 +29,8 @@ from segre.kernel.document import (
 )
 from segre.kernel.graph import Graph
 from segre.kernel.linear import determinant, determinant_work
-from segre.kernel.meter import Rates, meter
-from segre.kernel.point import Batch, Point, Progress
+from segre.kernel.meter import Progress, Rates, meter
+from segre.kernel.point import Batch, Point
 from segre.kernel.residues import Residues
 from segre.kernel.witness import (
     check_independence,
@@ -44,12 +44,11 @@ from segre.kernel.witness import (
 from segre.transformer.spec import Transformer
 
 FEWEST_BITS, MOST_BITS = 64, 4096
-_TYPES = 1 << 41
 _PIECEWISE = ("step", "choose")
 
 
-def check(certificate: Certificate, graph: Graph, checks: list[str], progress: Progress) -> Point:
-    """Check the lower bound and what it needs; the point mod p is for the upper bound."""
+def check(certificate: Certificate, graph: Graph, checks: list[str], progress: Progress) -> None:
+    """Check the lower bound, and add the sentences of what holds."""
     drawn = graph.roots or any(node.data.kind == "cos" for node in graph.constants)
     if drawn and certificate.prime % 4 != 3:
         raise RejectionError(f"point.prime: {certificate.prime} is not 3 mod 4")
@@ -59,7 +58,6 @@ def check(certificate: Certificate, graph: Graph, checks: list[str], progress: P
         _modular(certificate, point, field, checks, progress)
     else:
         _in_balls(certificate, graph, checks, progress)
-    return point
 
 
 def _places(lower: Any, size: int, inputs: int, graph: Graph) -> tuple[list[Any], list[int]]:
@@ -135,7 +133,8 @@ def _modular(
     meter().require(total + (independence_work(point, independence) if independence else 0))
     check_roots(point, field, roots, progress)
     if roots:
-        checks.append(f"Each of {len(roots)} radicands is no square at some point.")
+        radicands = f"Each of {len(roots)} radicands" if len(roots) > 1 else "The one radicand"
+        checks.append(f"{radicands} is no square at some point.")
 
     def inputs(numbers: Sequence[int]) -> Batch:
         own = np.array([salts[n] for n in numbers])
@@ -176,7 +175,7 @@ def _in_balls(
             raise RejectionError(f"{key}: a minor in balls has none; it must be null")
     lower = keys(sections["lower"], ("kind", "rows", "columns", "bits", "seed"), "lower")
     vocab, types = (spec.vocab, spec.types) if isinstance(spec, Transformer) else (0, 0)
-    most = (WORD - _TYPES) // spec.t if vocab else WORD // prod(graph.input_shape)
+    most = (WORD - TYPES) // spec.t if vocab else WORD // prod(graph.input_shape)
     rows, columns = _places(lower, claim.lower, most, graph)
     bits = whole(lower["bits"], "lower.bits", FEWEST_BITS, MOST_BITS)
     seed = whole(lower["seed"], "lower.seed", 0, WORD - 1)

@@ -16,6 +16,8 @@ from math import inf
 
 from segre.errors import TooLargeError
 
+Progress = Callable[[str, int, int], None]  # what is done, how much of it, and of how much
+
 MOST_SECONDS = 3600.0
 MOST_BYTES = 2 << 30
 
@@ -44,6 +46,10 @@ class Rates:
 
 ARRAYS = Rates(step=30e-6, entry=10e-9, function=0.2e-6, product=1e-9, copy=4e-9)  # of numpy
 RESIDUES = Rates(step=5e-6, entry=0.8e-6, function=1.6e-6, product=0.8e-9, copy=12e-9)
+
+
+def silently(_what: str, _done: int, _total: int) -> None:
+    """Report no progress."""
 
 
 def balls(bits: int) -> Rates:
@@ -113,6 +119,12 @@ def meter() -> Meter:
 def charge(work: float) -> None:
     """Pay for work that comes next."""
     _current.get().charge(work)
+
+
+def afford(work: float) -> None:
+    """Ask for the time of work as a whole, and pay for it."""
+    meter().require(work)
+    charge(work)
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from segre.kernel.document import RejectionError, items, keys, text, whole
 from segre.kernel.forms import Facts, Matrix
 from segre.kernel.graph import Place
 from segre.kernel.linear import annihilator, matrix, rank
-from segre.kernel.meter import meter
+from segre.kernel.meter import afford, meter
 from segre.kernel.spans import images
 from segre.spec import Network
 
@@ -154,7 +154,7 @@ class _Together:
 
     def __init__(self, facts: Facts, spec: Network, i: int, heads: Sequence[Head]) -> None:
         self.facts, self.spec, self.heads, self.prime = facts, spec, heads, facts.prime
-        self.layer, self.i = spec.layers[i], i
+        self.layer, self.i, self.times = spec.layers[i], i, facts.product
 
     def key(self, head: Head, name: str) -> tuple[Place, int]:
         """Where a tensor of a head is."""
@@ -164,15 +164,6 @@ class _Together:
         """A tensor of a head."""
         tensor: Matrix = self.facts.weights[head.part, name][head.number]
         return tensor
-
-    def times(self, *factors: Matrix) -> Matrix:
-        """A product of matrices."""
-        result = factors[0]
-        for factor in factors[1:]:
-            result = self.facts.field.matmul(result[None] % self.prime, factor[None] % self.prime)[
-                0
-            ]
-        return result
 
     def alike(self) -> bool:
         """Whether keys and queries are one token, up to a number; the heads must be alike."""
@@ -389,9 +380,7 @@ class _Together:
         if len(self.heads) * sum(sizes) <= count:
             return
         meter().require_bytes(16 * width * r**3 * (len(self.heads) * sum(sizes) + count))
-        work = width * r**3 * len(self.heads) * sum(sizes) * 1e-8
-        meter().require(work)
-        meter().charge(work)
+        afford(width * r**3 * len(self.heads) * sum(sizes) * 1e-8)
         derivative = np.concatenate([self._derivative(h, B, joint) for h in self.heads], 1)
         if rank(derivative, self.prime) < count:
             return

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from segre.kernel.arrays import Array, Evaluation, Numbers
 from segre.kernel.derivative import gradients
 from segre.kernel.graph import Graph, Node, Place, evaluate
-from segre.kernel.meter import Rates, meter
+from segre.kernel.meter import Progress, Rates, meter, silently
 
 _AT_ONCE = 64 << 20  # bytes of the values of a batch
 _ANGLE = 8  # functions that cos and sin of an angle cost
@@ -41,11 +41,6 @@ class Batch:
 
 
 Inputs = Callable[[Sequence[int]], Batch]
-Progress = Callable[[str, int, int], None]
-
-
-def silently(_what: str, _done: int, _total: int) -> None:
-    """Report no progress."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """What do sums and products do while their factors move? The lemmas of linear algebra.
 
-Every rule is a lemma of docs/soundness.md, "Rules".
+Every rule is a lemma of docs/soundness.md, "Rules", and says which: *Linear* and *Products with
+shifts* (`_contract`), *Skips join spaces* (`_add`), *Gains* (`_mul`), *Places* (`_take`, `_join`).
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -36,6 +38,7 @@ class Products(Shifts):
     # Linear: a sum over an axis cancels E on one side with -E^T on the other.
 
     def _contract(self, node: Node) -> Variation:
+        """*Linear*: what both factors do to a sum of products."""
         sides, out = node.data.split("->")
         letters = sides.split(",")
         inner: Counter[Any] = Counter()
@@ -44,9 +47,7 @@ class Products(Shifts):
             value, other = self._of(node.args[i]), letters[1 - i]
             for term, count in value.moves.items():
                 if self._chosen(term, node.args[1 - i], letters[i], out):
-                    eye = np.eye(self.parameters, dtype=np.int64)
-                    along = {-2: ONES}
-                    shifts.append(Shift(eye, eye > 0, along, False, "all", relative=True))
+                    shifts.append(replace(self._anything, along={-2: ONES}, relative=True))
                     continue
                 key, sign = self._bilinear(term, letters[i], other, out, side=i)
                 inner[key] += sign * count
@@ -57,12 +58,11 @@ class Products(Shifts):
         return Variation(moves, self._merged(shifts, node.shape))
 
     def _chosen(self, term: Turn | Charge, other: int, own: str, out: str) -> bool:
-        """Whether every token has the factor of its own column in a table."""
+        """*Charges of columns*: whether every token has the factor of its column in a table."""
         if isinstance(term, Turn) or len(term.axes) != 1 or own[term.axes[0][1]] in out:
             return False
-        node = self.graph.nodes[other]
         table = own[-1] == own[term.axes[0][1]] and out == own[:-1] + out[-1]
-        return table and node.op == "take" and node.data[1] in self.facts.simplices
+        return table and self.facts.tokens(other)
 
     def _bilinear(
         self, term: Turn | Charge, own: str, other: str, out: str, *, side: int
@@ -83,6 +83,7 @@ class Products(Shifts):
         return ("sum", letter, copies, gains, transposed), sign
 
     def _outer(self, key: Any, out: str) -> Turn | Charge:
+        """The turn or charge of the product that a key of `_bilinear` describes."""
         if key and key[0] == "sum":
             raise self._refused("a reader does not undo what it reads")
         if key and key[0] == "free":
@@ -98,7 +99,7 @@ class Products(Shifts):
     def _contracted(
         self, shift: Shift, node: Node, side: int, both: list[str], out: str
     ) -> list[Shift]:
-        """A shift of one factor, times the other factor."""
+        """*Products with shifts*: a shift of one factor, times the other factor."""
         own, letters = both[side], both[1 - side]
         arg, other = node.args[side], node.args[1 - side]
         along = {own[axis]: d for axis, d in shift.along.items()}
@@ -135,7 +136,10 @@ class Products(Shifts):
         return [self._exact(shift, own, numbers[0], letters, out, numbers[1])]
 
     def _factors(self, node: Node, both: list[str], out: str) -> list[Shift]:
-        """Relative shifts: those of both factors cancel, or are the same for all that is summed."""
+        """*Sums of one term*: relative shifts of both factors.
+
+        They cancel, or are the same for all that is summed, or are read as plain shifts.
+        """
         shifts: list[Shift] = []
         inner: list[Shift] = []
         letters = "".join(dict.fromkeys(both[0] + both[1]))
@@ -168,12 +172,12 @@ class Products(Shifts):
         along = {i - len(letters): ONES for i, x in enumerate(letters) if x in same}
         if not shift.exact:
             return replace(shift, along=along)
-        mine = letters_of(shift, own)
+        known = letters_of(shift, own)
         array, mask = bare(shift)
-        order = "".join(x for x in letters if x in mine)
-        missing = tuple(1 + i for i, x in enumerate(letters) if x not in mine)
+        order = "".join(x for x in letters if x in known)
+        missing = tuple(1 + i for i, x in enumerate(letters) if x not in known)
         turned = [
-            np.expand_dims(np.einsum(f"P{mine}->P{order}", x), missing) for x in (array, mask)
+            np.expand_dims(np.einsum(f"P{known}->P{order}", x), missing) for x in (array, mask)
         ]
         key = self._named("placed", shift.key, own, letters)
         return replace(shift, array=turned[0], mask=turned[1], along=along, key=key, parent=shift)
@@ -185,16 +189,18 @@ class Products(Shifts):
 
         Where the numbers have size 1 they are constant: along the axis of a form, or in new axes.
         """
-        mine = letters_of(shift, own)
+        known = letters_of(shift, own)
         array, mask = bare(shift)
         factor = factor.reshape((1,) * (len(letters) - factor.ndim) + factor.shape)
-        theirs = "".join(x for x, size in zip(letters, factor.shape, strict=True) if size > 1)
+        numbers = "".join(x for x, size in zip(letters, factor.shape, strict=True) if size > 1)
         factor = factor.reshape([size for size in factor.shape if size > 1])
-        explicit = "".join(x for x in out if x in mine or x in theirs)
-        subscripts = f"{mine},{theirs}->{explicit}"
+        explicit = "".join(x for x in out if x in known or x in numbers)
+        sizes = dict(zip(numbers + known, factor.shape + array.shape[1:], strict=True))
+        self._reserve(len(array) * prod(sizes[x] for x in explicit))
+        subscripts = f"{known},{numbers}->{explicit}"
         array = self.facts.field.contract(subscripts, array, factor[None])
         some = np.ones(factor.shape, np.int64)
-        mask = np.einsum(f"P{mine},{theirs}->P{explicit}", mask.astype(np.int64), some) > 0
+        mask = np.einsum(f"P{known},{numbers}->P{explicit}", mask.astype(np.int64), some) > 0
         missing = tuple(1 + i for i, x in enumerate(out) if x not in explicit)
         directions = {own[axis]: d for axis, d in shift.along.items()}
         along = {i - 1 - len(out): directions.get(out[i - 1], ONES) for i in missing}
@@ -206,6 +212,7 @@ class Products(Shifts):
     # Skips join spaces; biases follow, or take constants back.
 
     def _add(self, node: Node) -> Variation:
+        """*Skips join spaces*: both summands change alike, and their shifts are added."""
         left, right = (self._absolute(self._of(arg)) for arg in node.args)
         shifts = [
             self._broadcast(shift, arg, node.shape)
@@ -225,17 +232,17 @@ class Products(Shifts):
 
     def _as_ones(self, value: Variation) -> list[Shift]:
         """Where all rows of E are equal, E x is a multiple of 1, and may be read as a shift."""
-        eye = np.eye(self.parameters, dtype=np.int64)
         found = []
         for term in value.moves:
             if not isinstance(term, Turn) or term.gains or term.dual:
                 raise self._refused("two summands change differently")
-            found.append(Shift(eye, eye > 0, {term.axis: ONES}, exact=False, key="all"))
+            found.append(replace(self._anything, along={term.axis: ONES}))
         return found
 
     # Gains and other factors.
 
     def _mul(self, node: Node) -> Variation:
+        """*Gains*: each factor brings its moves and shifts, times the other factor."""
         moves: Counter[Turn | Charge] = Counter()
         shifts: list[Shift] = []
         for one, other in (node.args, node.args[::-1]):
@@ -274,12 +281,14 @@ class Products(Shifts):
         for k in here:
             shift = self._spread(shift, node.shape[k], k)
         factor, key = numbers[0], self._named("times", shift.key, numbers[1])
+        self._reserve(len(shift.array) * prod(node.shape))
         array, mask = shift.array * factor % self.prime, shift.mask & np.ones(factor.shape, bool)
         return replace(shift, array=array, mask=mask, key=key, parent=shift, whole=0)
 
     # Numbers and places.
 
     def _scale(self, node: Node) -> Variation:
+        """Times a number: turns, charges and relative shifts stay as they are."""
         value, number = self._of(node.args[0]), self.facts.number(node.data)
 
         def scaled(shift: Shift) -> Shift:
@@ -316,13 +325,15 @@ class Products(Shifts):
         return Variation(value.moves, tuple(shifts))
 
     def _not_along(self, value: Variation, axes: Collection[int]) -> None:
+        """Refuse turns and charges that differ from place to place along these axes."""
         for term in value.moves:
-            own = [axis for _, axis in (term.axes if isinstance(term, Charge) else term.copies)]
-            own += [term.axis] if isinstance(term, Turn) else []
-            if set(own) & set(axes):
+            moving = [axis for _, axis in (term.axes if isinstance(term, Charge) else term.copies)]
+            moving += [term.axis] if isinstance(term, Turn) else []
+            if set(moving) & set(axes):
                 raise self._refused("something moves along an axis of places")
 
     def _take(self, node: Node) -> Variation:
+        """*Places*: what happens along other axes is kept."""
         axis, places = node.data
         value = self._of(node.args[0])
         self._not_along(value, [axis])
@@ -330,6 +341,7 @@ class Products(Shifts):
         return Variation(value.moves, self._merged(shifts, node.shape))
 
     def _taken(self, shift: Shift, node: Node, axis: int, places: tuple[int, ...]) -> Shift:
+        """A shift at some places along an axis."""
         if axis in shift.along:
             if shift.along[axis] == ONES:
                 return shift
@@ -349,7 +361,7 @@ class Products(Shifts):
         )
 
     def _join(self, node: Node) -> Variation:
-        """Arrays one after the other; shifts are written out along the axis."""
+        """*Places*: arrays one after the other; shifts are written out along the axis."""
         values = [self._absolute(self._of(arg)) for arg in node.args]
         self._not_along(values[0], [node.data])
         if any(value.moves != values[0].moves for value in values):
@@ -362,6 +374,7 @@ class Products(Shifts):
         return Variation(values[0].moves, self._merged(shifts, node.shape))
 
     def _joined(self, shift: Shift, node: Node, start: int, size: int) -> Shift:
+        """A shift of one of the arrays that are joined, with zeros around it."""
         axis = node.data
         if not shift.exact:
             along = {k: d for k, d in shift.along.items() if k != axis}

@@ -27,9 +27,9 @@ from segre.kernel.derivative import gradients
 from segre.kernel.document import MANY, Certificate, RejectionError, keys, whole
 from segre.kernel.graph import Graph, Node, evaluate
 from segre.kernel.linear import rank
-from segre.kernel.meter import ARRAYS, meter
+from segre.kernel.meter import ARRAYS, Progress, afford, meter
 from segre.kernel.point import Effort
-from segre.kernel.residues import CIRCLES, DENSITIES, EXPONENTIALS, INPUTS, SLOPES, Residues
+from segre.kernel.residues import CIRCLES, DENSITIES, EXPONENTIALS, SLOPES, Residues
 from segre.transformer.spec import Transformer
 
 BITS = 60  # an error below 2^-60 is called certain
@@ -105,9 +105,7 @@ def section(certificate: Certificate, graph: Graph) -> dict[str, Any]:
     }
 
 
-def check(
-    certificate: Certificate, graph: Graph, progress: Callable[[str, int, int], None]
-) -> tuple[int, str]:
+def check(certificate: Certificate, graph: Graph, progress: Progress) -> tuple[int, str]:
     """The upper bound, and a sentence; what does not hold is raised. The minor was checked."""
     given, lower, spec = certificate.sections["upper"], certificate.claim.lower, certificate.spec
     rows = [(n, o) for n, o in certificate.sections["lower"]["rows"]]
@@ -226,7 +224,7 @@ def _ranks(
     fields: list[Drawn],
     rows: list[tuple[int, int]],
     blocks: tuple[int, ...],
-    progress: Callable[[str, int, int], None],
+    progress: Progress,
 ) -> list[int]:
     """The rank of M at every point."""
     own = {n: i for i, n in enumerate(sorted({n for n, _ in rows}))}
@@ -251,14 +249,7 @@ def _ranks(
 def _inputs(field: Drawn, graph: Graph, count: int, blocks: tuple[int, ...]) -> Array:
     """Random matrices; of soft tokens, and of their types, each column sums to one."""
     salts = np.zeros((count, graph.input_shape[1]), np.uint64)
-    inputs = field.inputs(graph.input_shape, np.arange(count), salts, INPUTS)
-    first = 0
-    for size in blocks:
-        if size:
-            others = inputs[:, first : first + size - 1].sum(axis=1) - 1
-            inputs[:, first + size - 1] = (-others) % field.prime
-        first += size
-    return inputs
+    return field.soft(field.inputs(graph.input_shape, np.arange(count), salts), *blocks)
 
 
 def _require_room(graph: Graph, inputs: int, rows: int, points: int) -> None:
@@ -266,10 +257,5 @@ def _require_room(graph: Graph, inputs: int, rows: int, points: int) -> None:
     effort, entries = Effort.of(graph), sum(prod(node.shape) for node in graph.nodes)
     meter().require_bytes(8 * (points + 2) * inputs * entries + 40 * rows * graph.parameters)
     meter().require_bytes(8 * (effort.held + effort.weights) * rows)
-    work = (
-        effort.there(ARRAYS, inputs)
-        + effort.back(ARRAYS, rows)
-        + inputs * effort.steps * ARRAYS.step
-    )
-    meter().require(points * work)
-    meter().charge(points * work)
+    work = effort.there(ARRAYS, inputs) + effort.back(ARRAYS, rows)
+    afford(points * (work + inputs * effort.steps * ARRAYS.step))

@@ -1,9 +1,13 @@
-"""What is added to values while weights move, and where must it vanish? The ground of the pass."""
+"""What is added to values while weights move, and where must it vanish? The base of the pass.
+
+docs/soundness.md, "What a variation is" and "Conditions".
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,7 +16,10 @@ from segre.kernel.document import RejectionError
 from segre.kernel.forms import Facts
 from segre.kernel.graph import Place
 from segre.kernel.group import Group
+from segre.kernel.meter import meter
 from segre.kernel.variation import NONE, ONES, Shift, Variation, ancestors, bounded
+
+_KEPT, _MADE = 9, 64  # bytes for an entry of a shift: while it is kept, and while it is made
 
 
 class Shifts:
@@ -38,12 +45,26 @@ class Shifts:
         self._names: dict[Any, int] = {}
         self.values: list[Variation] = []
         self.at = 0
+        self.held = 0  # bytes of all arrays that were made
 
     def _named(self, *formula: Any) -> int:
         """A number for a formula, the same for equal ones."""
         return self._names.setdefault(formula, len(self._names))
 
+    def _reserve(self, entries: int) -> None:
+        """Ask for the memory of one more array, and its mask, before it is made; all are kept."""
+        meter().require_bytes(self.held + _MADE * entries)
+        self.held += _KEPT * entries
+
+    @cached_property
+    def _anything(self) -> Shift:
+        """A shift of which nothing is known: it is zero if all parameters are."""
+        self._reserve(self.parameters**2)
+        eye = np.eye(self.parameters, dtype=np.int64)
+        return Shift(eye, eye > 0, {}, exact=False, key="all")
+
     def _of(self, node: int) -> Variation:
+        """The variation of a node; that of a weight is what the entry says."""
         place = self.facts.place(node)
         return self.values[node] if place is None else self.moved.get(place, NONE)
 
@@ -67,6 +88,7 @@ class Shifts:
         self.conditions[key] = found
 
     def _no_shifts(self, *values: Variation) -> None:
+        """Note that all shifts of these values are zero."""
         for value in values:
             for shift in value.shifts:
                 self._must_vanish(shift)
@@ -82,6 +104,7 @@ class Shifts:
 
     def _spread(self, shift: Shift, size: int, axis: int) -> Shift:
         """Write an exact shift out along the axis of a direction."""
+        self._reserve(shift.array.size * size)
         vector = self.facts.vector(shift.along[axis], size)
         vector = vector.reshape(size, *(1,) * (-axis - 1))
         array = shift.array * vector % self.prime

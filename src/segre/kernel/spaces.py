@@ -1,4 +1,4 @@
-"""How many weights are free? Upper bounds by lists of spaces, each checked by one pass.
+"""How many weights are free? Upper bounds by lists of spaces: section 7 of the page.
 
 An entry says which weights move, and how; `lemmas` proves that the network does not change, under
 linear conditions for the parameters. The generators are the solutions, as rows mod p, and the bound
@@ -32,9 +32,9 @@ from segre.kernel.graph import Graph
 from segre.kernel.group import Matrix
 from segre.kernel.lemmas import Pass
 from segre.kernel.linear import annihilator, rank, row_basis
-from segre.kernel.meter import meter
+from segre.kernel.meter import Progress, afford, meter
 from segre.kernel.network import graph_of
-from segre.kernel.point import Batch, Point, Progress
+from segre.kernel.point import Batch, Point
 from segre.kernel.residues import FreeRoots, Residues
 from segre.kernel.special import special
 from segre.kernel.variation import Shift, ancestors
@@ -63,14 +63,14 @@ def check(certificate: Certificate, graph: Graph, progress: Progress) -> tuple[i
         if guard.changes(rows):
             raise RejectionError(f"upper.spaces[{i}]: a generator changes an output")
         span.add(rows)
-    found = span.rank
-    if upper["rank"] != found:
-        raise RejectionError(f"upper.rank: {quote(upper['rank'])}, but the rank is {found}")
+    generated = span.rank
+    if type(upper["rank"]) is not int or upper["rank"] != generated:  # a JSON true is no number
+        raise RejectionError(f"upper.rank: {quote(upper['rank'])}, but the rank is {generated}")
     progress("upper bound", len(entries), len(entries))
-    bound = graph.parameters - found
+    bound = graph.parameters - generated
     sentence = (
-        f"{wider}Lemmas prove {len(entries)} spaces; their generators have rank {found}, "
-        f"so the dimension is at most {bound}."
+        f"{wider}Lemmas prove {len(entries)} space{'s' * (len(entries) != 1)}; their generators "
+        f"have rank {generated}, so the dimension is at most {bound}."
     )
     return bound, sentence
 
@@ -206,9 +206,7 @@ def _proved(reader: Reader) -> Matrix:
     count = next(iter(tangents.values())).shape[0] if tangents else 0
     if not count:
         return np.zeros((0, facts.graph.parameters), np.int64)
-    work = len(facts.graph.nodes) * STEP + count * facts.graph.parameters * ENTRY
-    meter().require(work)
-    meter().charge(work)
+    afford(len(facts.graph.nodes) * STEP + count * facts.graph.parameters * ENTRY)
     given = items(reader.entry.get("vanish", []), f"{where}.vanish")
     vanish = [reader.place(name, where) for name in given]
     run = Pass(facts, group, count, moved, vanish, reader.started)
@@ -221,7 +219,7 @@ def _proved(reader: Reader) -> Matrix:
 
 
 def _solutions(run: Pass, rows: Matrix) -> Matrix:
-    """The rows for which all conditions hold; their matrix must have its generic rank here."""
+    """Lemma (R): the rows that meet all conditions, whose matrix must have its generic rank."""
     conditions = [shift for shift in run.conditions.values() if shift.mask.any()]
     if not conditions:
         return rows

@@ -1,5 +1,7 @@
 """In which space do the columns of a value lie, and which forms of it are read at all?
 
+The lemmas are *Unreached* and *Unread* of docs/soundness.md, "Spans".
+
 `Images` goes through a graph forwards: a basis of a space (by leading axes such as heads) that
 contains all columns, for all inputs, and a shift if they lie in an affine space. `Readings` goes
 backwards: a basis of the forms of columns on which outputs depend. Where a rank at the point is not
@@ -18,6 +20,9 @@ import numpy as np
 from segre.kernel.forms import Facts, Matrix
 from segre.kernel.graph import Graph, Node, Region
 from segre.kernel.linear import annihilator, rank
+from segre.kernel.meter import meter
+
+_BASIS_BYTES = 130  # for an entry of the basis of a whole space, and for its annihilator
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +31,6 @@ class Span:
 
     basis: Matrix  # (*leading, size, dimension)
     shift: Matrix | None = None  # (*leading, size, tokens or 1): it may differ from token to token
-
-
-def whole(shape: tuple[int, ...]) -> Matrix:
-    """The whole space of columns of a value of this shape."""
-    eye = np.eye(shape[-2], dtype=np.int64)
-    return np.broadcast_to(eye, (*shape[:-2], *eye.shape))
 
 
 def stacked(array: Matrix) -> Matrix:
@@ -52,9 +51,18 @@ class _Spaces:
 
     def __init__(self, facts: Facts) -> None:
         self.facts, self.graph, self.prime = facts, facts.graph, facts.prime
+        self.eyes: dict[int, Matrix] = {}
         self.inside = {
             i for region in facts.graph.regions for i in range(region.first, region.output)
         }
+
+    def whole(self, shape: tuple[int, ...]) -> Matrix:
+        """The whole space of columns of a value of this shape."""
+        size = shape[-2]
+        if size not in self.eyes:
+            meter().require_bytes(_BASIS_BYTES * size * size)
+            self.eyes[size] = np.eye(size, dtype=np.int64)
+        return np.broadcast_to(self.eyes[size], (*shape[:-2], size, size))
 
     def product(self, a: Matrix, b: Matrix) -> Matrix:
         """Products of matrices."""
@@ -64,10 +72,8 @@ class _Spaces:
     def reduced(self, basis: Matrix) -> Matrix:
         """The same space, or the whole one unless the rank is the largest for these sizes."""
         size, count = basis.shape[-2:]
-        flat = stacked(basis)
-        full = all(rank(one, self.prime) == min(size, count) for one in flat)
-        if not full or count >= size:
-            return whole((*basis.shape[:-1], 1))
+        if count >= size or any(rank(one, self.prime) < count for one in stacked(basis)):
+            return self.whole((*basis.shape[:-1], 1))
         return basis
 
     def map_of(self, node: Node) -> tuple[Matrix, int, bool] | None:
@@ -96,7 +102,7 @@ class Images(_Spaces):
             elif i not in self.inside:
                 rule: Callable[[Node], Span | None] = getattr(self, "_" + node.op, _nothing)
                 span = rule(node) if len(node.shape) > 1 else None
-            self.spans.append(span or Span(whole((1, *node.shape))[0]))
+            self.spans.append(span or Span(self.whole((1, *node.shape))[0]))
 
     def forms(self, node: int) -> list[Matrix]:
         """For every leading index the forms (rows) that are constant on all columns of a node."""
@@ -173,7 +179,7 @@ class Images(_Spaces):
     def _widened(self, arg: int, node: Node) -> Span:
         """The span of a summand, for the leading axes of the sum."""
         if len(self.graph.shape(arg)) < 2:
-            return Span(whole(node.shape))
+            return Span(self.whole(node.shape))
         span, lead = self.spans[arg], node.shape[:-2]
         basis = np.broadcast_to(span.basis, (*lead, node.shape[-2], span.basis.shape[-1]))
         if span.shift is None:
@@ -243,7 +249,7 @@ class Readings(_Spaces):
         super().__init__(facts)
         graph = self.graph
         self.forms: list[Matrix] = [_no_rows(node.shape) for node in graph.nodes]
-        self.forms[graph.output] = whole(graph.shape(graph.output))
+        self.forms[graph.output] = self.whole(graph.shape(graph.output))
         for i in range(graph.output, -1, -1):
             node, region = graph.nodes[i], facts.regions.get(i)
             if i in self.inside or not self.forms[i].shape[-2]:
@@ -251,7 +257,7 @@ class Readings(_Spaces):
             if region is not None:
                 if region.name not in ("softmax", "pattern") or not one_key(region, graph):
                     for arg in region.inputs:
-                        self._read(arg, whole((1, *graph.shape(arg)))[0])
+                        self._read(arg, self.whole((1, *graph.shape(arg)))[0])
                 continue
             rule = getattr(self, "_" + node.op, self._all)
             rule(node, self.forms[i])
@@ -271,7 +277,7 @@ class Readings(_Spaces):
 
     def _all(self, node: Node, _rows: Matrix) -> None:
         for arg in node.args:
-            self._read(arg, whole((1, *self.graph.shape(arg)))[0])
+            self._read(arg, self.whole((1, *self.graph.shape(arg)))[0])
 
     def _contract(self, node: Node, rows: Matrix) -> None:
         found = self.map_of(node)
@@ -288,7 +294,7 @@ class Readings(_Spaces):
             values, weights = node.args
             shape = self.graph.shape(values)
             self._read(values, rows.reshape(*shape[:-2], -1, shape[-2]))
-            self._read(weights, whole(self.graph.shape(weights)))
+            self._read(weights, self.whole(self.graph.shape(weights)))
         elif node.data == "nvt,n->vt":
             self._read(node.args[0], rows[None])
         else:
@@ -300,7 +306,7 @@ class Readings(_Spaces):
             if shape[:-1] == node.shape[:-1]:
                 self._read(arg, rows)
             else:
-                self._read(arg, whole((1, *shape))[0])
+                self._read(arg, self.whole((1, *shape))[0])
 
     def _mul(self, node: Node, rows: Matrix) -> None:
         for one, other in (node.args, node.args[::-1]):
@@ -308,7 +314,7 @@ class Readings(_Spaces):
             if shape == node.shape and len(theirs) > 1 and theirs[-2] == 1:
                 self._read(one, rows)
             else:
-                self._read(one, whole((1, *shape))[0])
+                self._read(one, self.whole((1, *shape))[0])
 
     def _scale(self, node: Node, rows: Matrix) -> None:
         self._read(node.args[0], rows)

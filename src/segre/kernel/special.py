@@ -26,20 +26,15 @@ def special(facts: Facts, entry: dict[str, Any], where: str) -> Matrix:
 
 
 class _Rows:
-    """Arithmetic mod p, and tangents as rows."""
+    """The weights as matrices, and tangents as rows."""
 
     def __init__(self, facts: Facts) -> None:
-        self.facts, self.prime = facts, facts.prime
+        self.facts, self.prime, self.times = facts, facts.prime, facts.product
 
     def weight(self, part: str, name: str) -> Matrix:
         """A tensor as a matrix: all leading axes are rows."""
         array = self.facts.weights[part, name]
         return array.reshape(-1, array.shape[-1])
-
-    def times(self, a: Matrix, b: Matrix) -> Matrix:
-        """A product of matrices."""
-        result: Matrix = self.facts.field.matmul(a[None] % self.prime, b[None] % self.prime)[0]
-        return result
 
     def row(self, parts: dict[tuple[str, str], Matrix]) -> Matrix:
         """A tangent vector."""

@@ -1,6 +1,6 @@
 """Does a theorem prove what a certificate claims? Every number is recomputed from the spec.
 
-Section 6 of docs/certificate.md. What a certificate lists is compared with what it should list, so
+Section 9 of docs/certificate.md. What a certificate lists is compared with what it should list, so
 that nothing of it is believed.
 """
 

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from segre.kernel.graph import Place
 
-Residues = NDArray[np.int64]
+Entries = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 Direction = tuple[tuple[Place, int], ...]  # weight vectors and their exponents, sorted
 ONES: Direction = ()
@@ -72,7 +72,7 @@ class Shift:
     it reads) or ("unread", the product). A `relative` shift is multiplied by x before it is added.
     """
 
-    array: Residues
+    array: Entries
     mask: Mask
     along: Mapping[int, Direction]
     exact: bool
@@ -108,7 +108,7 @@ def letters_of(shift: Shift, letters: str) -> str:
     return "".join(x for i, x in enumerate(letters) if i - len(letters) not in shift.along)
 
 
-def bare(shift: Shift) -> tuple[Residues, Mask]:
+def bare(shift: Shift) -> tuple[Entries, Mask]:
     """Array and mask of an exact shift without the axes of directions."""
     drop = tuple(shift.array.ndim + axis for axis in shift.along)
     return np.squeeze(shift.array, drop), np.squeeze(shift.mask, drop)

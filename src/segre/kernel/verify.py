@@ -7,17 +7,16 @@ imports only errors, the reading of files and specs, and how answers are shown.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from segre.kernel.document import COUNTED, Certificate, RejectionError, examine, read
-from segre.kernel.meter import MOST_SECONDS, Meter, metered
+from segre.kernel.meter import MOST_SECONDS, Meter, Progress, metered, silently
 from segre.shown import Shown
 
 Kind = Literal["computation", "theorem"]
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
@@ -93,14 +92,11 @@ def verify(
     """
     document, fault = read(source)
     with metered(meter or Meter(seconds)):
-        return _verdict(document, fault, progress or _silently)
-
-
-def _silently(_what: str, _done: int, _total: int) -> None:
-    """Report no progress."""
+        return _verdict(document, fault, progress or silently)
 
 
 def _verdict(document: dict[str, Any], fault: RejectionError | None, progress: Progress) -> Verdict:
+    """Check the form, then what is computed; the first fault ends it."""
     checks: list[str] = []
     claim: dict[str, Any] = {}
     kind: Kind = "computation"
@@ -133,6 +129,7 @@ def _well_formed(certificate: Certificate) -> str:
 
 
 def _by_theorem(certificate: Certificate, checks: list[str], _progress: Progress) -> None:
+    """Both bounds, by a theorem about all sizes (section 9)."""
     from segre.kernel.theorem import check
 
     sections = certificate.sections
@@ -140,7 +137,7 @@ def _by_theorem(certificate: Certificate, checks: list[str], _progress: Progress
 
 
 def _by_computation(certificate: Certificate, checks: list[str], progress: Progress) -> None:
-    """The lower bound, and then the upper bound at the same point."""
+    """The lower bound (section 5), and the upper bound (sections 6 to 8)."""
     from segre.kernel import lower, random, spaces
     from segre.kernel.network import graph_of
 
@@ -164,6 +161,6 @@ def _by_computation(certificate: Certificate, checks: list[str], progress: Progr
         checks.append(sentence)
 
 
-def _require(claimed: int, found: int, kind: str) -> None:
-    if claimed != found:
-        raise RejectionError(f"claim.upper: {claimed}, but the bound by {kind} is {found}")
+def _require(claimed: int, bound: int, kind: str) -> None:
+    if claimed != bound:
+        raise RejectionError(f"claim.upper: {claimed}, but the bound by {kind} is {bound}")

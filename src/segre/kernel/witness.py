@@ -19,8 +19,8 @@ from segre.kernel.arrays import Array, Salts
 from segre.kernel.document import MANY, WORD, RejectionError, distinct, items, keys, whole
 from segre.kernel.graph import Graph
 from segre.kernel.linear import determinant, determinant_work
-from segre.kernel.meter import ARRAYS, meter
-from segre.kernel.point import Batch, Point, Progress
+from segre.kernel.meter import ARRAYS, Progress, meter
+from segre.kernel.point import Batch, Point
 from segre.kernel.residues import WITNESS_INPUTS, WITNESS_WEIGHTS, Residues
 
 MOST_SALTS = 1 << 20

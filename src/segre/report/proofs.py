@@ -1,4 +1,4 @@
-"""The verdict of the referee on a certificate."""
+"""The verdict of the kernel on a certificate."""
 
 from __future__ import annotations
 

@@ -181,7 +181,7 @@ def _choice_table(choices: list[dict[str, Any]]) -> Table:
 
 
 def of_certificates(part: Part) -> Iterator[Block]:
-    """What was certified, what the referee checked, and the certificates themselves."""
+    """What was certified, what the kernel checked, and the certificates themselves."""
     data = part.found
     instances = data["instances"]
     if data["of"] != "itself":
