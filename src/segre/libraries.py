@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -23,8 +27,9 @@ def library(
     """
     package = name.partition(".")[0]
     try:
-        import_module(package)
-        return import_module(name)
+        with _uninterrupted():
+            import_module(package)
+            return import_module(name)
     except Exception as problem:  # a broken library raises whatever it likes
         if is_due_to(problem, KeyboardInterrupt):
             raise
@@ -35,6 +40,23 @@ def library(
             said = f"cannot be imported ({reason})"
             advice = f"pip install --force-reinstall {package}"
         raise error(f"{purpose} needs {package}, which {said}; {advice}") from None
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C waits until the block ends: compiled libraries abort if it comes while they begin."""
+    usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if not usual or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    asked: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _frame: asked.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if asked:
+        raise KeyboardInterrupt
 
 
 def _installed_by(package: str, extra: str) -> str:
