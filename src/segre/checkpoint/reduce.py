@@ -92,9 +92,10 @@ def restore(spec: Transformer, one: Reduced, two: Reduced, choose: Choose) -> No
     """Give `two`, in place, the choices of `one`, or those that `choose` finds instead.
 
     It is given what acts, the element of `one`, and both parts: `one` after, and `two` before the
-    choice is put back.
+    choice is put back. Both parts are used up: their arrays change where they are.
     """
     a, b = one.weights(spec), two.weights(spec)
+    a.owned = b.owned = True
     for actor, element in reversed(one.move):
         actor.act(a, actor.inverse(element))
         actor.act(b, actor.inverse(choose(actor, element, a, b)))
