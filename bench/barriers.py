@@ -19,7 +19,7 @@ import numpy as np
 
 from bench.harness import Report, arguments, blas_threads
 from bench.small_language import LENGTH, Language, new_model, saved, trained
-from segre.checkpoint.assignment import assignment
+from segre.checkpoint.elements import assignment
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.match import stream_products
 from segre.checkpoint.model import Model

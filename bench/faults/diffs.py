@@ -18,10 +18,9 @@ import numpy as np
 from bench.faults.small_models import FAMILIES, config, edited, save, trained
 from bench.faults.tally import Tally
 from segre.analysis.diff import Diff, diff
-from segre.checkpoint.changes import is_matrix, kind_of
+from segre.checkpoint.changes import as_matrix, is_matrix, kind_of
 from segre.checkpoint.commands import move
 from segre.checkpoint.layout import Tensors
-from segre.checkpoint.updates import as_matrix
 from segre.report.diff import facts_of
 
 TYPES = ("float32", "bfloat16")

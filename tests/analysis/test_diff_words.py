@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from segre.analysis.diff import Diff, OutputChange
-from segre.checkpoint.changes import Change, Changes, Spot
-from segre.checkpoint.updates import Update
+from segre.checkpoint.align import Change
+from segre.checkpoint.changes import Changes, Spot, Update
 from segre.report.diff import (
     distance_in_words,
     facts_of,

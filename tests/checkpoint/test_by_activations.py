@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from segre.checkpoint.activations import Run
+from segre.checkpoint.by_activations import Run
 from segre.checkpoint.commands import align, move
 from segre.checkpoint.model import Model
 from segre.checkpoint.outputs import random_tokens

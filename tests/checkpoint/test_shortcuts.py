@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from segre.checkpoint.assignment import assignment, copied_rows
 from segre.checkpoint.compare import products
+from segre.checkpoint.elements import assignment, copied_rows
 from segre.checkpoint.rounding import flip_at_random
 from segre.checkpoint.sizes import apart, inner
 from segre.models import architecture

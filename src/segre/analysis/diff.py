@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from segre.checkpoint.changes import MOST, Change, Changes, Spot, changes
+from segre.checkpoint.align import Change
+from segre.checkpoint.changes import MOST, Changes, Spot, Update, changes
 from segre.checkpoint.common_inputs import common_inputs
+from segre.checkpoint.function import require_same_architecture
 from segre.checkpoint.inputs import longest, token_texts
 from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.one_form import in_one_form
 from segre.checkpoint.outputs import furthest, outputs, random_tokens, relative
 from segre.checkpoint.overflow import within_float64
-from segre.checkpoint.same import require_same_architecture
-from segre.checkpoint.updates import Update
 from segre.errors import SpecError
 from segre.fields.interface import Array
 from segre.files import shown

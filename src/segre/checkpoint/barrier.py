@@ -16,11 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from segre.checkpoint.common_inputs import common_inputs
-from segre.checkpoint.function import require_same_scale
+from segre.checkpoint.function import require_same_architecture, require_same_scale
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.overflow import within_float64
-from segre.checkpoint.same import require_same_architecture
 from segre.errors import SpecError, UnsupportedError
 from segre.fields import Real
 from segre.fields.interface import Array

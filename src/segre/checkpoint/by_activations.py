@@ -1,28 +1,38 @@
 """The turn that brings one reduced checkpoint closest to another, by activations on tokens.
 
-The basis of the stream is found from hidden states: those after every layer vote for one basis,
-because a residual stream has no other. A map W that reads the stream is then compared by its
-values W X on all tokens instead of its entries, and a unit by its activations.
+Reduced weights have the same function, so they are run like any others, part by part. The basis of
+the stream is found from hidden states: those after every layer vote for one basis, because a
+residual stream has no other. A map W that reads the stream is then compared by its values W X on
+all tokens instead of its entries, and a unit by its activations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 
-from segre.checkpoint.activations import Run
-from segre.checkpoint.assignment import assignment
+from segre.checkpoint.elements import assignment, of_length_1, signed_assignment
 from segre.checkpoint.layout import Tensors
-from segre.checkpoint.match import best_stream, match_layer, match_stream
-from segre.checkpoint.match_units import unit_elements
+from segre.checkpoint.likeness import unit_elements
+from segre.checkpoint.match import Finder, best_stream, match_layer, match_stream
 from segre.checkpoint.model import Model, Progress, no_progress
-from segre.checkpoint.pairs import Finder
 from segre.checkpoint.reduce import reduced
 from segre.checkpoint.units import signed
+from segre.fields import Real
 from segre.fields.interface import Array
 from segre.symmetry.compact import Elements, act, of_stream, stream_freedom
-from segre.transformer.forward import Tokens
+from segre.transformer.forward import (
+    Place,
+    Tokens,
+    embed,
+    finished,
+    sublayer_weights,
+    through,
+)
 from segre.transformer.layers import SHARED
 from segre.transformer.spec import Transformer
 
@@ -30,6 +40,75 @@ READERS = ("W_Q", "W_K", "W_V")  # of the stream, in a layer without latents
 OF_LATENTS = ("A_Q", "A_K", "R_K")
 READ, UNITS = "ln1.hook_normalized", "mlp.hook_post"  # points: what attention reads, and units
 WATCHED = (READ, UNITS, SHARED)
+
+
+# --- running reduced weights ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class OnePart:
+    """The tensors of one part, as a source of weights."""
+
+    tensors: Tensors
+    spec: Transformer
+
+    def part(
+        self, _part: str, names: Iterable[str] | None = None, dtype: npt.DTypeLike = np.float64
+    ) -> Tensors:
+        """The tensors, or only the named ones."""
+        wanted = self.tensors if names is None else names
+        return {n: self.tensors[n].astype(dtype, copy=False) for n in wanted if n in self.tensors}
+
+    def columns(self, name: str, which: Array, dtype: npt.DTypeLike = np.float64) -> Array:
+        """Some columns of an embedding table."""
+        return np.asarray(self.tensors[name][:, which], dtype)
+
+
+class Run:
+    """The state of a checkpoint while it runs on tokens."""
+
+    def __init__(self, spec: Transformer, batches: Sequence[Tokens]) -> None:
+        self.spec, self.batches, self.depth = spec, batches, 0
+        self.streams: list[Array] = []
+
+    @property
+    def stream(self) -> Array:
+        """The stream of all tokens, side by side: (d, tokens)."""
+        return np.concatenate([_beside(x)[0, 0] for x in self.streams], axis=-1)
+
+    def embed(self, w: Tensors) -> None:
+        """Run the embedding, up to the first layer."""
+        source = OnePart(w, self.spec)
+        self.streams = [embed(source, tokens, Real()) for tokens in self.batches]
+
+    def layer(self, w: Tensors, points: Sequence[str] = ()) -> Iterator[Tensors]:
+        """The values at some points of a layer, (..., rows, tokens), for every depth it is at."""
+        if not self.streams:
+            self.embed({})  # the stream begins with its inputs
+        spec, batches = self.spec, self.batches
+        read = partial(sublayer_weights, OnePart(w, spec))
+        for _ in range(spec.layers if spec.share else 1):
+            self.depth += 1
+            seen: dict[str, list[Array]] = {}
+
+            def keep(
+                _place: Place, name: str, x: Array, seen: dict[str, list[Array]] = seen
+            ) -> Array:
+                if name in points:
+                    seen.setdefault(name, []).append(_beside(x))
+                return x
+
+            finished(through(spec, [self.depth], [self.streams], batches, Real(), read, hook=keep))
+            yield {name: np.concatenate(found, axis=-1) for name, found in seen.items()}
+
+
+def _beside(x: Array) -> Array:
+    """Columns of all inputs (inputs, ..., rows, t) side by side: (..., rows, tokens)."""
+    x = np.moveaxis(x, 0, -2)
+    return x.reshape(*x.shape[:-2], -1)
+
+
+# --- the stream -----------------------------------------------------------------------------------
 
 
 def stream_by_activations(
@@ -60,18 +139,16 @@ def _vote(spec: Transformer, one: Array, two: Array) -> Array:
     Where only orders are free, what all tokens have in common is taken off: it lies in a few
     coordinates, which would decide for all.
     """
-    ours, theirs = (_unit_columns(spec, x) for x in (one, two))
-    if stream_freedom(spec) != "orthogonal":
-        ours, theirs = (x - x.mean(axis=1, keepdims=True) for x in (ours, theirs))
-    size = float(np.linalg.norm(ours) * np.linalg.norm(theirs))
-    return np.asarray(ours @ theirs.T / max(size, 1e-300))
+    both = []
+    for x in (one, two):
+        own = of_length_1(x - x.mean(axis=0) if spec.norm == "layer" else x, axis=0)
+        free = stream_freedom(spec) == "orthogonal"
+        both.append(own if free else own - own.mean(axis=1, keepdims=True))
+    size = float(np.linalg.norm(both[0]) * np.linalg.norm(both[1]))
+    return np.asarray(both[0] @ both[1].T / max(size, 1e-300))
 
 
-def _unit_columns(spec: Transformer, x: Array) -> Array:
-    if spec.norm == "layer":
-        x = x - x.mean(axis=0)
-    size = np.linalg.norm(x, axis=0)
-    return np.asarray(x / np.where(size > 0, size, 1))
+# --- layers ---------------------------------------------------------------------------------------
 
 
 class Watched(Finder):
@@ -94,40 +171,31 @@ class Watched(Finder):
 
     def layer(self, spec: Transformer, part: str, one: Tensors, two: Tensors) -> None:
         """Bring heads and units of a layer of `two` near to those of `one`, in place."""
-        depths = [list(run.layer(w, WATCHED)) for run, w in zip(self.runs, (one, two), strict=True)]
-        seen = [_joined(every) for every in depths]
-        ours, theirs = (_values(w, own) for w, own in zip((one, two), seen, strict=True))
-        out = match_layer(spec, part, ours, theirs, self.near)
+        seen, values = [], []
+        for run, w in zip(self.runs, (one, two), strict=True):
+            depths = list(run.layer(w, WATCHED))
+            every = {n: np.concatenate([x[n] for x in depths], axis=-1) for n in depths[0]}
+            seen.append(every)
+            values.append(_values(w, every))
+        out = match_layer(spec, part, values[0], values[1], self.near)
         out |= _units(spec, part, out, (one, two), seen)
         act(spec, part, out, two)
         self.layers[part] = out
 
 
-def _joined(depths: list[Tensors]) -> Tensors:
-    """The inputs of maps at all depths, side by side."""
-    return {name: np.concatenate([x[name] for x in depths], axis=-1) for name in depths[0]}
-
-
 def _values(w: Tensors, seen: Tensors) -> Tensors:
     """The tensors of a layer, with values on tokens in the place of maps that read the stream."""
-    out = dict(w)
-    latent = "A_K" in w
-    x = _of_stream(seen, READ)
-    for name in OF_LATENTS if latent else READERS:
-        if name not in w:
-            continue
-        bias = out.pop(name.replace("W", "b"), 0.0) if name in READERS else 0.0
-        out[name] = (w[name] @ x + bias) / x.shape[-1] ** 0.5
+    out, x = dict(w), _of_stream(seen, READ)
+    for name in OF_LATENTS if "A_K" in w else READERS:
+        if name in w:
+            bias = out.pop(name.replace("W", "b"), 0.0) if name in READERS else 0.0
+            out[name] = (w[name] @ x + bias) / x.shape[-1] ** 0.5
     return out
 
 
 def _of_stream(seen: Tensors, name: str) -> Array:
     """What a map is given, of axes of length one but for the last two."""
-    rows, tokens = seen[name].shape[-2:]
-    return seen[name].reshape(rows, tokens)
-
-
-# --- units --------------------------------------------------------------------------------------
+    return seen[name].reshape(seen[name].shape[-2:])
 
 
 def _units(
@@ -154,19 +222,15 @@ def _match(
     spec: Transformer, one: Array, two: Array, down1: Array, down2: Array
 ) -> tuple[Array, Array]:
     """Order and signs of units (units, tokens) by correlation; silent ones by what they write."""
-    a, b = (_unit_rows(x - x.mean(axis=1, keepdims=True)) for x in (one, two))
+    a, b = (_singles(x - x.mean(axis=1, keepdims=True)) for x in (one, two))
     alike = a @ b.T
-    written = _unit_rows(down1.T) @ _unit_rows(down2.T).T
+    written = _singles(down1.T) @ _singles(down2.T).T
     silent: Array = np.logical_or.outer(~a.any(axis=1), ~b.any(axis=1))
-    if not signed(spec):
-        order = assignment(np.where(silent, written, alike))
-        return order, np.ones(len(order))
-    order = assignment(np.where(silent, np.abs(written), alike * written))
-    places = np.arange(len(order)), order
-    sign = np.where(silent[places], written[places], alike[places])
-    return order, np.where(sign < 0, -1.0, 1.0)
+    seen = np.where(silent, written, alike)
+    if signed(spec):
+        return signed_assignment(np.where(silent, np.abs(written), alike * written), seen)
+    return assignment(seen), np.ones(len(seen))
 
 
-def _unit_rows(rows: Array) -> Array:
-    size = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.asarray(rows / np.where(size > 0, size, 1), np.float32)
+def _singles(rows: Array) -> Array:
+    return of_length_1(rows).astype(np.float32)

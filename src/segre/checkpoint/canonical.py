@@ -12,11 +12,19 @@ from math import fsum
 
 import numpy as np
 
-from segre.checkpoint.closest import complex_rows, phases, signs_of
-from segre.checkpoint.experts import by_size
-from segre.checkpoint.flips import chosen_flips
-from segre.checkpoint.frame import centred_basis, chosen_basis, chosen_frame, descending, weights
+from segre.checkpoint.elements import (
+    centred_basis,
+    chosen_basis,
+    chosen_frame,
+    complex_rows,
+    descending,
+    phases,
+    signs_of,
+    weights,
+)
+from segre.checkpoint.flips import written_flips
 from segre.checkpoint.layout import Tensors
+from segre.checkpoint.likeness import joined, product_squares
 from segre.checkpoint.model import Model
 from segre.checkpoint.planes import free_planes
 from segre.checkpoint.reduce import reduced
@@ -98,20 +106,17 @@ def _choose_head(spec: Transformer, head: Tensors, slack: float) -> None:
 def _choose_layer(spec: Transformer, part: str, w: Tensors, slack: float) -> None:
     """Orders and bases of heads and units of a reduced layer, the stream's basis being fixed."""
     own, (groups, within) = spec.at(part), head_orders(spec, part)
-    act(spec, part, chosen_flips(spec, part, w, slack), w)
+    act(spec, part, written_flips(spec, part, w, slack), w)
     bases = {n: one for n, one in of_layer(spec, part).items() if isinstance(one, Basis)}
     for name in [name for name in bases if name.startswith("latents")]:
         act(spec, part, {name: _frame(spec, part, bases.pop(name), w, slack)}, w)
-    V = w["W_V"][:, 0]
-    gram = V @ V.swapaxes(1, 2)
-    # norms of the products of every query head: |O V|^2 is the inner product of O'O and VV'
-    sizes = np.sqrt(np.einsum("hgdv,hgdw,hvw->hg", w["W_O"], w["W_O"], gram, optimize=True).clip(0))
+    sizes = np.sqrt(product_squares(w["W_O"], w["W_V"]))  # of every query head
     heads = descending(np.linalg.norm(sizes, axis=1), slack)
     queries = np.stack([descending(row, slack) for row in sizes[heads]])
     act(spec, part, {"heads": groups.of(heads), "queries": within.of(queries)}, w)
     act(spec, part, {n: _frame(spec, part, one, w, slack) for n, one in bases.items()}, w)
     if expert_layer(spec, part):
-        act(spec, part, {"experts": expert_order(spec, part).of(by_size(own, w, slack))}, w)
+        act(spec, part, {"experts": expert_order(spec, part).of(_experts(own, w, slack))}, w)
     orders = unit_orders(spec, part)
     for name, signs, kind in (("units", "signs", UNITS), ("shared", "shared_signs", SHARED)):
         if name in orders:
@@ -143,6 +148,14 @@ def _phases(spec: Transformer, rows: Array, w: Tensors, slack: float) -> Array:
         found = np.where(free_planes(spec, w), found, signs_of(sums.real))
     near = np.abs(found - 1) * np.abs(sums) <= slack * np.linalg.norm(rows, axis=-1)
     return np.where(near, 1.0, found)
+
+
+def _experts(spec: Transformer, w: Tensors, slack: float) -> Array:
+    """Experts from the largest row of the router to the smallest, group by group."""
+    sizes = np.linalg.norm(w["W_R"][:, 0], axis=1)
+    groups = sizes.reshape(spec.groups or 1, -1)
+    order = descending(np.linalg.norm(groups, axis=1), slack)
+    return joined(order, _by_size(groups, slack)[order])
 
 
 def _by_size(sizes: Array, slack: float) -> Array:

@@ -19,6 +19,7 @@ from segre.checkpoint.align import Alignment, FartherError, Nearness
 from segre.checkpoint.canonical import canonical_parts
 from segre.checkpoint.common_inputs import Way
 from segre.checkpoint.comparison import Check, Comparison
+from segre.checkpoint.function import require_same_architecture
 from segre.checkpoint.gguf import convert
 from segre.checkpoint.info import Info, describe
 from segre.checkpoint.layout import Tensors
@@ -27,12 +28,7 @@ from segre.checkpoint.move import moved_parts
 from segre.checkpoint.opening import in_place, write_back
 from segre.checkpoint.outputs import furthest, outputs, random_tokens
 from segre.checkpoint.overflow import within_float64
-from segre.checkpoint.same import (
-    check_blocks,
-    outputs_tolerance,
-    require_same_architecture,
-    same_checkpoint,
-)
+from segre.checkpoint.same import check_blocks, outputs_tolerance, same_checkpoint
 from segre.checkpoint.saving import Kept, Saving, saving
 from segre.checkpoint.shrunk import expand, shrink
 from segre.checkpoint.sizes import apart, inner

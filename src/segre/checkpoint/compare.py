@@ -7,7 +7,7 @@ separately, so that a large bias does not hide a matrix.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,6 +24,7 @@ from segre.transformer.spec import Transformer
 BY_COLUMN = ("tokens", "W_P", "positions", "types", "W_down", "S_down")  # whose columns have names
 CANCELLED = 1e-9  # a sum of squares less than this fraction of its terms has lost digits
 WORDS = {"tokens": "token", "W_P": "entry", "positions": "position", "types": "type"}
+LATENTS = {"A_Q": "query", "A_K": "key-value"}
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,8 @@ def measures(spec: Transformer, one: Reduced, two: Reduced) -> Iterator[Measure]
     a, b = one.tensors, two.tensors
     seen: set[str] = set()
     if one.part not in ("embed", "head"):
-        yield _values(spec, a, b)
+        found = products(a["W_O"], a["W_V"], b["W_O"], b["W_V"])
+        yield _heads("OV", spec.dv * spec.d, *found)
         yield from _scores(spec.at(one.part), a, b)
         seen = {"W_V", "W_O", "b_V", "W_Q", "W_K", "b_Q", "b_K"}
         for name in (f"{kind}_{name}" for kind in kinds(a) for name in ("gate", "up", "down")):
@@ -58,11 +60,12 @@ def measures(spec: Transformer, one: Reduced, two: Reduced) -> Iterator[Measure]
         if "W_R" in a:
             yield _rows(a["W_R"][:, 0], b["W_R"][:, 0], "W_R", "MLP expert {}, W_R")
             seen.add("W_R")
-        if "b_V" in a and not spec.sums_to_one:
-            yield _value_biases(spec, a, b)
-        elif "b_V" in a and "b_O" not in a:
-            sums = [(w["W_O"] @ w["b_V"]).sum(axis=(0, 1)) for w in (a, b)]
-            yield _whole("sum of value biases", sums[0], sums[1])
+        if "b_V" in a:
+            written = [w["W_O"] @ w["b_V"] for w in (a, b)]
+            if not spec.sums_to_one:
+                yield _by_head("b_V", *written)
+            elif "b_O" not in a:  # only the sum over heads matters
+                yield _whole("sum of value biases", *(x.sum(axis=(0, 1)) for x in written))
     for name in a:
         if name in seen:
             continue
@@ -121,36 +124,22 @@ def _rows(one: Array, two: Array, name: str, member: str, shift: Array | float =
 # --- heads ------------------------------------------------------------------------------------
 
 
-def _by_head(
-    spec: Transformer, kind: str, entries: int, found: Callable[[int, int], tuple[float, float]]
-) -> Measure:
-    both = np.array([found(i, j) for i in range(spec.kv) for j in range(spec.group)])
-    return Measure(kind, f"head {{}}, {kind}", both[:, 0], both[:, 1], entries)
-
-
-def _heads(kind: str, entries: int, found: tuple[Array, Array]) -> Measure:
+def _heads(kind: str, entries: int, differences: Array, sizes: Array) -> Measure:
     """Differences and sizes (kv, group), head by head."""
-    return Measure(kind, f"head {{}}, {kind}", found[0].ravel(), found[1].ravel(), entries)
+    return Measure(kind, f"head {{}}, {kind}", differences.ravel(), sizes.ravel(), entries)
 
 
-def _values(spec: Transformer, a: Tensors, b: Tensors) -> Measure:
-    return _heads("OV", spec.dv * spec.d, products(a["W_O"], a["W_V"], b["W_O"], b["W_V"]))
-
-
-def _value_biases(spec: Transformer, a: Tensors, b: Tensors) -> Measure:
-    """The output of value biases, head by head."""
-
-    def found(i: int, j: int) -> tuple[float, float]:
-        return _distance(*(w["W_O"][i, j] @ w["b_V"][i, 0] for w in (a, b)))
-
-    return _by_head(spec, "b_V", spec.d, found)
+def _by_head(kind: str, one: Array, two: Array) -> Measure:
+    """Matrices (kv, group, rows, columns)."""
+    both = (np.sqrt((x**2).sum(axis=(-1, -2))) for x in (one - two, one))
+    return _heads(kind, one.shape[-1] * one.shape[-2], *both)
 
 
 def _scores(spec: Transformer, a: Tensors, b: Tensors) -> Iterator[Measure]:
     if spec.qknorm:  # under norms, queries and keys themselves are invariant (up to half turns)
         for name in ("W_Q", "W_K", "b_Q", "b_K"):
             if name in a:
-                yield _each_head(name, a[name], b[name])
+                yield _by_head(name, a[name], b[name])
         return
     if turning(spec):
         yield from _turning_scores(spec, a, b)
@@ -161,38 +150,17 @@ def _scores(spec: Transformer, a: Tensors, b: Tensors) -> Iterator[Measure]:
 def _still_scores(spec: Transformer, a: Tensors, b: Tensors) -> Iterator[Measure]:
     """Products in the dimensions that are not rotary, and the contribution of biases."""
     names = [name for name in ("W_Q", "W_K", "b_Q", "b_K") if name in a]
-    one, two = ({name: still(spec, w[name]) for name in names} for w in (a, b))
+    both = [{name: still(spec, w[name]) for name in names} for w in (a, b)]
     where = " still" if turning(spec) else ""
-
-    def asked(i: int, j: int) -> tuple[float, float]:
-        return _distance(*(w["W_K"][i, 0].T @ w["b_Q"][i, j] for w in (one, two)))
-
-    def met(i: int, j: int) -> tuple[float, float]:
-        both = (np.concatenate([w["W_Q"][i, j], w["b_Q"][i, j]], axis=1) for w in (one, two))
-        biases = (one["b_K"][i, 0], two["b_K"][i, 0])
-        return _distance(*(q.T @ k for q, k in zip(both, biases, strict=True)))
-
-    q1, q2 = (w["W_Q"].swapaxes(-1, -2) for w in (one, two))
-    found = products(q1, one["W_K"], q2, two["W_K"])
-    yield _heads(f"QK{where}", spec.still * spec.d, found)
+    q1, q2 = (w["W_Q"].swapaxes(-1, -2) for w in both)
+    found = products(q1, both[0]["W_K"], q2, both[1]["W_K"])
+    yield _heads(f"QK{where}", spec.still * spec.d, *found)
     if "b_Q" in a:
-        yield _by_head(spec, f"b_Q{where}", spec.d, asked)
+        yield _by_head(f"b_Q{where}", *(w["W_K"].swapaxes(-1, -2) @ w["b_Q"] for w in both))
         if not spec.ignores_shifts:
-            yield _by_head(spec, f"b_K{where}", spec.d + 1, met)
-
-
-def _distance(x: Array, y: Array) -> tuple[float, float]:
-    return float(np.linalg.norm(x - y)), float(np.linalg.norm(x))
-
-
-def _each_head(name: str, one: Array, two: Array) -> Measure:
-    """(kv, group, rows, columns), head by head."""
-
-    def norms(x: Array) -> Array:
-        return np.asarray(np.sqrt((x**2).sum(axis=(-1, -2)))).ravel()
-
-    entries = one.shape[-1] * one.shape[-2]
-    return Measure(name, f"head {{}}, {name}", norms(one - two), norms(one), entries)
+            queries = (np.concatenate([w["W_Q"], w["b_Q"]], axis=-1) for w in both)
+            met = (q.swapaxes(-1, -2) @ w["b_K"] for q, w in zip(queries, both, strict=True))
+            yield _by_head(f"b_K{where}", *met)
 
 
 def products(left1: Array, right1: Array, left2: Array, right2: Array) -> tuple[Array, Array]:
@@ -234,38 +202,29 @@ def _product(left1: Array, right1: Array, left2: Array, right2: Array) -> tuple[
 
 def _latents(spec: Transformer, a: Tensors, b: Tensors) -> Iterator[Measure]:
     """What writes latents, row by row; and products of the rotary key with the queries."""
-    for name in ("A_Q", "A_K"):
+    for name, word in LATENTS.items():
         if name in a:
-            word = "query" if name == "A_Q" else "key-value"
             yield _rows(a[name], b[name], name, f"{word} latent {{}}, {name}")
-    if "R_K" not in a:
-        return
-    q1, q2, k1, k2 = (rotary_key(spec, w[name]) for name in ("R_Q", "R_K") for w in (a, b))
-
-    def products(i: int, j: int) -> tuple[float, float]:
-        q, k = (np.linalg.norm(x, axis=-1) for x in (q1[i, j], k2))
-        apart = q * np.linalg.norm(k1 - k2, axis=-1)
-        apart = apart + np.linalg.norm(q1[i, j] - q2[i, j], axis=-1) * k
-        size = np.linalg.norm(q * np.linalg.norm(k1, axis=-1))
-        return float(np.linalg.norm(apart)), float(size)
-
-    yield _by_head(spec, "rotary QK", spec.rotary_dim * spec.d, products)
+    if "R_K" in a:
+        asked, met = ([rotary_key(spec, w[name]) for w in (a, b)] for name in ("R_Q", "R_K"))
+        yield _plane_products("rotary QK", spec.rotary_dim * spec.d, asked, met)
 
 
 def _turning_scores(spec: Transformer, a: Tensors, b: Tensors) -> Iterator[Measure]:
-    """Products of planes, conj(q) k, one for each, whose phases are matched already."""
-
-    def norm(x: Array) -> Array:
-        return np.asarray(np.linalg.norm(x, axis=-1))
-
-    q1, q2, k1, k2 = (planes(spec, w[name]) for name in ("W_Q", "W_K") for w in (a, b))
-
-    apart = norm(q1) * norm(k1 - k2) + norm(q1 - q2) * norm(k2)
-    yield _heads("QK", turning(spec) * spec.d, (norm(apart), norm(norm(q1) * norm(k1))))
-    for name in ("b_Q", "b_K"):
+    """Products of planes, and the contributions of biases, seen plane by plane."""
+    q, k = ([planes(spec, w[name]) for w in (a, b)] for name in ("W_Q", "W_K"))
+    yield _plane_products("QK", turning(spec) * spec.d, q, k)
+    for name, by in (("b_Q", _norm(k[0])), ("b_K", _norm(_norm(q[0]).swapaxes(1, 2))[:, None])):
         if name in a:
             x, y = (planes(spec, w[name])[..., 0] for w in (a, b))
-            by = norm(k1) if name == "b_Q" else np.sqrt((norm(q1) ** 2).sum(axis=1, keepdims=True))
-            differences = np.linalg.norm(np.abs(x - y) * by, axis=-1).ravel()
-            sizes = np.linalg.norm(np.abs(x) * by, axis=-1).ravel()
-            yield Measure(name, f"head {{}}, {name}", differences, sizes, turning(spec))
+            yield _heads(name, turning(spec), _norm(np.abs(x - y) * by), _norm(np.abs(x) * by))
+
+
+def _plane_products(kind: str, entries: int, q: list[Array], k: list[Array]) -> Measure:
+    """Products of planes, conj(q) k, one for each, whose phases are matched already."""
+    apart = _norm(q[0]) * _norm(k[0] - k[1]) + _norm(q[0] - q[1]) * _norm(k[1])
+    return _heads(kind, entries, _norm(apart), _norm(_norm(q[0]) * _norm(k[0])))
+
+
+def _norm(x: Array) -> Array:
+    return np.asarray(np.linalg.norm(x, axis=-1))

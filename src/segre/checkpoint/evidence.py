@@ -15,9 +15,14 @@ import numpy as np
 
 from segre.checkpoint.compare import Measure, measures
 from segre.checkpoint.limits import HALF, SHARED, Limits
-from segre.checkpoint.match import match_layer, match_sign, match_stream, unembedding_products
+from segre.checkpoint.match import (
+    aligned_pairs,
+    match_layer,
+    match_sign,
+    match_stream,
+    unembedding_products,
+)
 from segre.checkpoint.model import Model, Progress, no_progress
-from segre.checkpoint.pairs import aligned_pairs
 from segre.checkpoint.reduce import Reduced, reduced
 from segre.checkpoint.rounding import Differences, Rounded
 from segre.checkpoint.witness import Witness

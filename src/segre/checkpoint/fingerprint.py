@@ -17,7 +17,7 @@ from math import ceil
 import numpy as np
 
 from segre.checkpoint.compare import WORDS, measures
-from segre.checkpoint.frame import weights
+from segre.checkpoint.elements import weights
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.planes import planes, rotary_key, still

@@ -7,11 +7,9 @@ rounding may have changed their sign, or lost it, and the rows themselves say wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from segre.checkpoint.frame import weights
+from segre.checkpoint.elements import signs_of, weights
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.planes import first_of_pair, keys, paired, queries
 from segre.fields.interface import Array
@@ -20,66 +18,44 @@ from segre.symmetry.orders import gain_orders
 from segre.symmetry.reduction import unsure
 from segre.transformer.spec import Transformer
 
-NORMED = ("normq", "normk")
+NORMED = {"normq": queries, "normk": keys}  # by norm, the rows that it is of
 SUBLAYERS = ("post1", "post2")
 
 
-# --- between a sublayer and the stream ----------------------------------------------------------
+def _free(norm: str, near: float, *models: Tensors) -> Array:
+    """The gains that have either sign in one of two models."""
+    return np.asarray(np.any([unsure(w[f"{norm}.gain"], near) for w in models], axis=0))
 
 
 def written_flips(
-    spec: Transformer, part: str, one: Tensors, two: Tensors, near: float
+    spec: Transformer, part: str, w: Tensors, near: float, like: Tensors | None = None
 ) -> Elements:
-    """The signs for which the sublayer outputs of `two` are closest to those of `one`."""
+    """The signs for which the sublayer outputs of `w` are closest to those of `like`.
+
+    Without another model, those with which they have positive weighted sums.
+    """
     out: Elements = {}
-    for norm in _inside(spec, part):
-        free = _either(one, two, norm, near)
-        if free.any():
-            rows = np.flatnonzero(free[:, 0])
-            pairs = zip(_written(norm, one, rows), _written(norm, two, rows), strict=True)
-            signs = _signs(free, sum((a * b).sum(axis=1) for a, b in pairs))
-            out[norm] = gain_orders(spec, part)[norm].of(signs=signs[:, 0])
+    for norm, group in gain_orders(spec, part).items():
+        if norm not in SUBLAYERS:
+            continue
+        rows = np.flatnonzero(_free(norm, near, w, w if like is None else like)[:, 0])
+        if len(rows):
+            own = _written(norm, w, rows)
+            other = weights(own.shape[1]) if like is None else _written(norm, like, rows)
+            signs = np.ones(spec.d)
+            signs[rows] = signs_of((own * other).sum(axis=1))
+            out[norm] = group.of(signs=signs)
     return out
 
 
-def chosen_flips(spec: Transformer, part: str, w: Tensors, near: float) -> Elements:
-    """The signs with which rows whose gain nearly vanishes have positive weighted sums."""
-    out: Elements = {}
-    for norm in _inside(spec, part):
-        free = unsure(w[f"{norm}.gain"], near)
-        if free.any():
-            rows = np.concatenate(list(_written(norm, w, np.flatnonzero(free))), axis=1)
-            signs = _signs(free, rows @ weights(rows.shape[1]))
-            out[norm] = gain_orders(spec, part)[norm].of(signs=signs[:, 0])
-    return out
-
-
-def _either(one: Tensors, two: Tensors, norm: str, near: float) -> Array:
-    return unsure(one[f"{norm}.gain"], near) | unsure(two[f"{norm}.gain"], near)
-
-
-def _signs(free: Array, inner: Array | float) -> Array:
-    out = np.ones(free.shape)
-    out[free] = np.where(np.asarray(inner) < 0, -1.0, 1.0)
-    return out
-
-
-def _inside(spec: Transformer, part: str) -> list[str]:
-    return [norm for norm in SUBLAYERS if norm in gain_orders(spec, part)]
-
-
-def _written(norm: str, w: Tensors, rows: Array) -> Iterator[Array]:
+def _written(norm: str, w: Tensors, rows: Array) -> Array:
     """Rows of the linear maps of a sublayer: the same for all orders and bases within it."""
     if norm == "post1":
-        yield np.einsum("hgdv,hvn->dn", w["W_O"][:, :, rows], w["W_V"][:, 0], optimize=True)
+        linear = np.einsum("hgdv,hvn->dn", w["W_O"][:, :, rows], w["W_V"][:, 0], optimize=True)
     else:
-        yield w["W_down"][rows] @ w["W_up"]
+        linear = w["W_down"][rows] @ w["W_up"]
     bias = "b_O" if norm == "post1" else "b_down"
-    if bias in w:
-        yield w[bias][rows]
-
-
-# --- queries and keys -----------------------------------------------------------------------------
+    return np.concatenate([linear, w[bias][rows]], axis=1) if bias in w else np.asarray(linear)
 
 
 def asked_flips(spec: Transformer, part: str, one: Tensors, two: Tensors, near: float) -> Elements:
@@ -87,22 +63,19 @@ def asked_flips(spec: Transformer, part: str, one: Tensors, two: Tensors, near: 
 
     The heads have the same order already. Rows that are sure say which planes have turned.
     """
-    own = spec.at(part)
-    free = {norm: _either(one, two, norm, near) for norm in NORMED}
+    own, group = spec.at(part), gain_orders(spec, part)
+    free = {norm: _free(norm, near, one, two) for norm in NORMED}
     if not any(found.any() for found in free.values()):
         return {}
-    rows = {"normq": queries, "normk": keys}
-    inner = {norm: (of(one) * of(two)).sum(axis=-1, keepdims=True) for norm, of in rows.items()}
+    inner = {n: (of(one) * of(two)).sum(axis=-1, keepdims=True) for n, of in NORMED.items()}
     sure = {norm: np.where(free[norm], 0.0, inner[norm]) for norm in NORMED}
     turned = sum(paired(own, sure[norm]).sum(axis=1, keepdims=True) for norm in NORMED)
-    turned = np.where(turned == 0, first_of_pair(own, inner["normk"]), turned)
-    half = np.where(turned < 0, -1.0, 1.0)
+    half = signs_of(np.where(turned == 0, first_of_pair(own, inner["normk"]), turned))
     out: Elements = {}
     for norm, found in free.items():
         if found.any():
             along = inner[norm] * half
             if found.ndim == 2:  # all heads have the same gains
                 along = along.sum(axis=(0, 1))
-            signs = np.where(found & (along < 0), -1.0, 1.0)
-            out[norm] = gain_orders(spec, part)[norm].of(signs=signs[..., 0])
+            out[norm] = group[norm].of(signs=np.where(found, signs_of(along), 1.0)[..., 0])
     return out

@@ -102,6 +102,19 @@ def _said(key: str, value: Any) -> str:
     return ",".join(map(str, value)) if isinstance(value, tuple) else show(value)
 
 
+def require_same_architecture(one: Model, two: Model) -> None:
+    """Refuse two checkpoints whose weights cannot be compared at all."""
+    if keys := differing_keys(one.spec, two.spec):
+        names = [repr(one.name), repr(two.name)]
+        if one.family != two.family:
+            names = [f"{each.name!r} ({each.family})" for each in (one, two)]
+        raise CheckpointError(
+            f"{' and '.join(names)} have different architectures: "
+            f"{in_words(one.spec, two.spec, keys)}; segre analyze A --against B puts them side by "
+            "side"
+        )
+
+
 def scales_apart(one: Model, two: Model) -> str:
     """How the scales of the scores differ, in words; empty if they do not."""
     if not _ratios(one.spec, two.spec):

@@ -17,7 +17,12 @@ from typing import Any, Literal
 import numpy as np
 
 from segre.checkpoint.comparison import Comparison, Judged
-from segre.checkpoint.function import differing_keys, in_words, require_same_scale
+from segre.checkpoint.function import (
+    differing_keys,
+    in_words,
+    require_same_architecture,
+    require_same_scale,
+)
 from segre.checkpoint.grids import Grid, grid_of
 from segre.checkpoint.kinship import (
     NULL_ERROR,
@@ -31,7 +36,7 @@ from segre.checkpoint.model import Model, Progress, no_progress, unit_roundoff
 from segre.checkpoint.noise import Change, change
 from segre.checkpoint.one_form import in_one_form
 from segre.checkpoint.rounding import differences
-from segre.checkpoint.same import require_same_architecture, same_checkpoint
+from segre.checkpoint.same import same_checkpoint
 from segre.checkpoint.structure import rebuilt
 from segre.errors import CheckpointError
 from segre.fields.interface import Array

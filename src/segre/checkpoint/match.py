@@ -8,28 +8,30 @@ the best of its kind, given the steps before.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
-from segre.checkpoint.assignment import assignment, copied_rows
-from segre.checkpoint.closest import closest, closest_element, signs_of
+from segre.checkpoint.elements import closest, closest_element, copied_rows, signs_of
 from segre.checkpoint.flips import asked_flips, written_flips
 from segre.checkpoint.layout import Tensors
-from segre.checkpoint.likeness import head_likeness
-from segre.checkpoint.match_units import match_units
+from segre.checkpoint.likeness import match_heads, match_units
 from segre.checkpoint.model import Model
 from segre.checkpoint.planes import free_planes, turning
+from segre.checkpoint.reduce import Reduced, reduced
 from segre.checkpoint.sizes import apart, inner
+from segre.checkpoint.witness import Witness
 from segre.fields.interface import Array
 from segre.symmetry.basis import Basis
 from segre.symmetry.compact import Elements, act, of_layer, of_stream, stream_freedom
-from segre.symmetry.orders import Order, head_orders, stream_ports
+from segre.symmetry.orders import Order, stream_ports
 from segre.symmetry.space import FloatWeights
 from segre.transformer.spec import Transformer
 
 OPEN = 1e-9  # singular values below this fraction of the largest determine nothing
 WEAK = 1e-2  # and below this one little
+TABLES = ("tokens", "positions", "types")
 
 
 # --- the stream ---------------------------------------------------------------------------------
@@ -41,14 +43,25 @@ def match_stream(
     """The basis in which the table `two` is nearest to `one`.
 
     `unembedded` has the inner products of the columns of the unembeddings, which have names too.
+    Embeddings of another width are matched by the tables, then the stream by the part they fill.
     """
+    free = stream_freedom(spec) != "none"
     if spec.embed:
-        return _match_embedded(spec, one, two)
-    if stream_freedom(spec) == "none":
+        read = {"W_E": two["W_E"]}
+        inner = one["tokens"] @ two["tokens"].T
+        out = {"embeddings": closest(of_stream(spec)["embeddings"], inner)}
+        act(spec, "embed", out, read, stream=True)
+        return out | (best_stream(spec, one["W_E"] @ read["W_E"].T) if free else {})
+    if not free:
         return {}
     if unembedded is None and (copied := _copied_axes(spec, one, two)) is not None:
         return {"stream": copied}
     return best_stream(spec, _named_products(one, two, unembedded))
+
+
+def best_stream(spec: Transformer, inner: Array) -> Elements:
+    """The basis for inner products (d, d) of what two models write to the stream or read."""
+    return {"stream": closest(of_stream(spec)["stream"], inner)}
 
 
 def _copied_axes(spec: Transformer, one: Tensors, two: Tensors) -> Array | None:
@@ -75,17 +88,6 @@ def match_sign(spec: Transformer, one: Tensors, two: Tensors) -> Elements:
         return {}
     sign = signs_of((one["tokens"] * two["tokens"]).sum())
     return {"stream": stream.of(signs=np.full(spec.d, float(sign)))}
-
-
-def _match_embedded(spec: Transformer, one: Tensors, two: Tensors) -> Elements:
-    """Match embeddings of another width by the tables, then the stream by the part they fill."""
-    inner = one["tokens"] @ two["tokens"].T
-    out = {"embeddings": closest(of_stream(spec)["embeddings"], inner)}
-    if stream_freedom(spec) == "none":
-        return out
-    read = {"W_E": two["W_E"]}
-    act(spec, "embed", out, read, stream=True)
-    return out | best_stream(spec, one["W_E"] @ read["W_E"].T)
 
 
 def _named_products(one: Tensors, two: Tensors, unembedded: Array | None) -> Array:
@@ -129,24 +131,18 @@ def settled(spec: Transformer, one: Tensors, two: Tensors, near: float) -> bool:
 def unembedding_products(one: Model, two: Model) -> Array | None:
     """Inner products (d, d) of what two unembeddings read, if a table of tokens is too short.
 
-    Twice as many tokens as coordinates determine a basis well; then this is None.
+    They count with the preceding gain, restricted to what the norm passes on. Twice as many tokens
+    as coordinates determine a basis well; then this is None.
     """
     spec = one.spec
     if stream_freedom(spec) != "orthogonal" or (spec.vocab or spec.patch) >= 2 * spec.d:
         return None
-    return np.asarray(_unembedding(one).T @ _unembedding(two))
-
-
-def _unembedding(model: Model) -> Array:
-    """The unembedding with the preceding gain, restricted to what the norm passes on."""
-    w = model.part("head", ["norm.gain", "W_U"])
-    out = w["W_U"] * w["norm.gain"].T
-    return out - out.mean(axis=1, keepdims=True) if model.spec.norm == "layer" else out
-
-
-def best_stream(spec: Transformer, inner: Array) -> Elements:
-    """The basis for inner products (d, d) of what two models write to the stream or read."""
-    return {"stream": closest(of_stream(spec)["stream"], inner)}
+    read = []
+    for model in (one, two):
+        w = model.part("head", ["norm.gain", "W_U"])
+        x = w["W_U"] * w["norm.gain"].T
+        read.append(x - x.mean(axis=1, keepdims=True) if spec.norm == "layer" else x)
+    return np.asarray(read[0].T @ read[1])
 
 
 def stream_rows(
@@ -162,19 +158,7 @@ def stream_rows(
 
 def stream_products(spec: Transformer, part: str, one: Tensors, two: Tensors) -> Array:
     """Inner products of all that two parts write to the stream and read from it, (d, d)."""
-    out: Array = np.zeros(())
-    for a, b in stream_rows(spec, part, one, two):
-        out = out + a.T @ b
-    return out
-
-
-def match_head(spec: Transformer, one: Tensors, two: Tensors) -> Elements:
-    """Brings units of an untied transform and of a pooler nearest to those of `one`, in place."""
-    a, b = (FloatWeights.of(spec, "head", w) for w in (one, two))
-    names = ("transform", "pooled")
-    out = {n: closest_element(g, a, b) for n, g in of_stream(spec).items() if n in names}
-    act(spec, "head", out, two, stream=True)
-    return out
+    return sum((a.T @ b for a, b in stream_rows(spec, part, one, two)), np.zeros(()))
 
 
 # --- layers -------------------------------------------------------------------------------------
@@ -198,63 +182,126 @@ def match_layer(
         act(spec, part, found, two)
         out.update(found)
 
-    def basis(name: str) -> Array:
-        a, b = (FloatWeights.of(spec, part, w) for w in (one, two))
-        return closest_element(group[name], a, b)
+    def take_basis(name: str) -> None:
+        if known is not None:
+            take(_of(known, name))
+        elif name in group:
+            take({name: _nearest(spec, part, group[name], one, two)})
 
-    take(written_flips(spec, part, one, two, near))
+    take(written_flips(spec, part, two, near, one))
     out |= match_latents(spec, part, one, two)
-    take(_match_heads(spec, part, one, two) if known is None else _of(known, "heads", "queries"))
-    if known is not None:
-        take(_of(known, "vo"))
-    elif "vo" in group:
-        take({"vo": basis("vo")})
+    take(match_heads(spec, part, one, two) if known is None else _of(known, "heads", "queries"))
+    take_basis("vo")
     if own.qknorm:
         take(asked_flips(spec, part, one, two, near))
     if turning(own):
-        take({"qk": _rotations(own, basis("qk"), [one, two][: 1 + (known is None)], near)})
-    rest = "still" if turning(own) else "qk"
+        found = _nearest(spec, part, group["qk"], one, two)
+        if own.qknorm:  # half turns only, unless the gains let planes rotate
+            models = (one, two) if known is None else (one,)
+            free = np.all([free_planes(own, w, near) for w in models], axis=0)
+            found = np.where(free, found, signs_of(found.real))
+        take({"qk": found})
+    take_basis("still" if turning(own) else "qk")
     if known is not None:
-        take(_of(known, rest, "experts", "units", "signs", "shared", "shared_signs"))
+        take(_of(known, "experts", "units", "signs", "shared", "shared_signs"))
         return out
-    if rest in group:
-        take({rest: basis(rest)})
-    for found in match_units(spec, part, one, two):
-        take(found)
+    for units in match_units(spec, part, one, two):
+        take(units)
     return out
 
 
 def match_latents(spec: Transformer, part: str, one: Tensors, two: Tensors) -> Elements:
     """Brings latents and the rotary key of `two` nearest to those of `one`, in place."""
-    a, b = (FloatWeights.of(spec, part, w) for w in (one, two))
-    every = of_layer(spec, part).items()
-    out = {
-        name: closest_element(space, a, b, readers=False)
-        for name, space in every
-        if name.startswith("latents")
-    }
+    latents = {n: g for n, g in of_layer(spec, part).items() if n.startswith("latents")}
+    out = {n: _nearest(spec, part, g, one, two, readers=False) for n, g in latents.items()}
     act(spec, part, out, two)
     return out
+
+
+def _nearest(
+    spec: Transformer,
+    part: str,
+    space: Basis | Order,
+    one: Tensors,
+    two: Tensors,
+    *,
+    readers: bool = True,
+) -> Array:
+    a, b = (FloatWeights.of(spec, part, w) for w in (one, two))
+    return closest_element(space, a, b, readers=readers)
 
 
 def _of(known: Elements, *names: str) -> Elements:
     return {name: known[name] for name in names if name in known}
 
 
-def _match_heads(spec: Transformer, part: str, one: Tensors, two: Tensors) -> Elements:
-    """The orders of heads with the largest sum: of key-value heads, and of the heads of each."""
-    own, (groups, within_group) = spec.at(part), head_orders(spec, part)
-    likeness = head_likeness(own, one, two)  # (kv, kv, group, group)
-    within = np.array([[assignment(pair) for pair in row] for row in likeness])
-    best = np.take_along_axis(likeness, within[..., None], axis=-1).sum(axis=(-1, -2))
-    heads = assignment(best)
-    queries = within[np.arange(own.kv), heads]
-    return {"heads": groups.of(heads), "queries": within_group.of(queries)}
+# --- all parts ------------------------------------------------------------------------------------
 
 
-def _rotations(spec: Transformer, found: Array, models: list[Tensors], near: float) -> Array:
-    """Phases of planes; under norms half turns only, unless the gains let planes rotate."""
-    if not spec.qknorm:
-        return found
-    free = np.all([free_planes(spec, w, near) for w in models], axis=0)
-    return np.where(free, found, signs_of(found.real))
+@dataclass
+class Finder(Witness):
+    """Elements found on the way, and kept as a witness; the basis of the stream may be given."""
+
+    in_place: bool = False  # the stream is in the same basis in both
+    centred: bool = False  # it is looked for in tables without their means, which training shifts
+    undetermined: bool = False  # found: tables leave a part of that basis open
+    near: float = 0.0  # gains of rotary planes this near, relative, count as equal
+
+    def stream(
+        self, spec: Transformer, one: Tensors, two: Tensors, unembedded: Array | None
+    ) -> Elements:
+        """The basis of the stream."""
+        if self.basis:
+            return self.basis
+        if self.in_place:
+            self.basis = match_sign(spec, one, two)
+        elif self.centred:
+            self.basis = match_stream(spec, centred(one), centred(two), unembedded)
+        else:
+            self.basis = match_stream(spec, one, two, unembedded)
+            self.undetermined = undetermined(spec, one, two, unembedded)
+        return self.basis
+
+    def units(self, spec: Transformer, one: Tensors, two: Tensors) -> None:
+        """Bring units of an untied transform and of a pooler near to those of `one`, in place."""
+        free = {n: g for n, g in of_stream(spec).items() if n in ("transform", "pooled")}
+        self.head = {n: _nearest(spec, "head", g, one, two) for n, g in free.items()}
+        act(spec, "head", self.head, two, stream=True)
+
+    def layer(self, spec: Transformer, part: str, one: Tensors, two: Tensors) -> None:
+        """Bring heads and units of a layer of `two` near to those of `one`, in place."""
+        self.layers[part] = match_layer(spec, part, one, two, self.near)
+
+
+def centred(w: Tensors) -> Tensors:
+    """The tensors of a part, tables without the mean over their tokens."""
+    return {
+        name: x - x.mean(axis=1, keepdims=True) if name in TABLES else x for name, x in w.items()
+    }
+
+
+def aligned_pairs(
+    one: Model,
+    two: Model,
+    turns: Witness,
+    first: Callable[[Reduced], None] = lambda _: None,
+) -> Iterator[tuple[Reduced, Reduced]]:
+    """Parts of both, reduced, the second in the basis of the first; one part at a time.
+
+    `first` is given a part of the first before that of the second is read.
+    """
+    spec = one.spec
+    turns.spec, others = spec, reduced(two)
+    basis: Elements = {}
+    for a in reduced(one):
+        first(a)
+        b = next(others)
+        w = b.tensors
+        if a.part == "embed":
+            basis = turns.stream(spec, a.tensors, w, unembedding_products(one, two))
+        act(spec, a.part, basis, w, stream=True, owned=True)
+        if a.part == "head":
+            turns.units(spec, a.tensors, w)
+        elif a.part != "embed":
+            turns.layer(spec, a.part, a.tensors, w)
+        yield a, b

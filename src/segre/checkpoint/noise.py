@@ -16,11 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from segre.checkpoint.align import Alignment, FartherError, Known
+from segre.checkpoint.align import Alignment, FartherError
 from segre.checkpoint.layout import Tensors
-from segre.checkpoint.match import best_stream, stream_products
+from segre.checkpoint.match import Finder, aligned_pairs, best_stream, stream_products
 from segre.checkpoint.model import Model, Progress, no_progress, unit_roundoff
-from segre.checkpoint.pairs import Centred, Finder, aligned_pairs
 from segre.checkpoint.rounding import spacing
 from segre.fields.interface import Array
 from segre.symmetry.compact import after, stream_freedom
@@ -63,13 +62,13 @@ class _Aligned(Alignment):
     """The basis in which relatives were found, improved for all weights."""
 
     def _finder(self) -> Finder:
-        first, spec = Centred(), self.one.spec
+        first, spec = Finder(centred=True), self.one.spec
         if stream_freedom(spec) == "none":
             return first
         inner = np.zeros((spec.d, spec.d))
         for a, b in aligned_pairs(self.one, self.two, first):
             inner += stream_products(spec, a.part, a.tensors, b.tensors)
-        return Known(after(spec, best_stream(spec, inner), first.basis))
+        return Finder(after(spec, best_stream(spec, inner), first.basis))
 
 
 def change(

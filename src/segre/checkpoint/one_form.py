@@ -20,9 +20,9 @@ from segre.checkpoint.dtypes import as_floats
 from segre.checkpoint.function import differing_keys
 from segre.checkpoint.layout import Held, Tensors
 from segre.checkpoint.model import Model
+from segre.checkpoint.reduce import silent, units_without_effect
 from segre.checkpoint.served import require_normal_form
 from segre.checkpoint.store import Store
-from segre.checkpoint.without_effect import dead_units, silent
 from segre.errors import CheckpointError, UnsupportedError
 from segre.fields.interface import Array
 from segre.models.family import Stored
@@ -167,7 +167,7 @@ def _leave_out(given: Parts) -> None:
         if silent(spec, part, w, unit):
             continue
         kept.append(part)
-        found = dead_units(spec.at(part), w, unit)
+        found = units_without_effect(spec.at(part), w, unit)
         if found.any():
             dead[part] = int(found.sum())
             own = given.tensors[part]

@@ -19,15 +19,16 @@ from segre.checkpoint.function import (
     differing_keys,
     in_words,
     require_known,
+    require_same_architecture,
     restated,
     scales_apart,
     unknown,
 )
 from segre.checkpoint.limits import HALF
+from segre.checkpoint.match import Finder
 from segre.checkpoint.model import Model, Progress, bits, no_progress
 from segre.checkpoint.one_form import in_one_design
 from segre.checkpoint.outputs import Running, furthest, random_tokens
-from segre.checkpoint.pairs import Finder
 from segre.checkpoint.reduce import Reduced
 from segre.checkpoint.rounding import (
     Differences,
@@ -39,7 +40,6 @@ from segre.checkpoint.rounding import (
 from segre.checkpoint.strata import lost_signs, special_points, special_stream
 from segre.checkpoint.unlike import ARITHMETIC, MARGIN, outputs_apart
 from segre.checkpoint.witness import Witness
-from segre.errors import CheckpointError
 from segre.symmetry.compact import of_stream
 from segre.transformer.spec import Transformer
 
@@ -255,19 +255,6 @@ def _special(spec: Transformer, a: Reduced, b: Reduced, blocks: list[Block]) -> 
     differ = [block.name.split()[0] for block in blocks]
     found = [*special_points(spec, a), *special_points(spec, b)]
     return [point.text for point in found if point.place in differ]
-
-
-def require_same_architecture(one: Model, two: Model) -> None:
-    """Refuse two checkpoints whose weights cannot be compared at all."""
-    if keys := differing_keys(one.spec, two.spec):
-        names = [repr(one.name), repr(two.name)]
-        if one.family != two.family:
-            names = [f"{each.name!r} ({each.family})" for each in (one, two)]
-        raise CheckpointError(
-            f"{' and '.join(names)} have different architectures: "
-            f"{in_words(one.spec, two.spec, keys)}; segre analyze A --against B puts them side by "
-            "side"
-        )
 
 
 def _identical(one: Model, two: Model) -> bool:

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from segre.checkpoint.frame import weights
+from segre.checkpoint.elements import weights
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.planes import free_key_biases, met_keys, queries, set_still, still, turning
+from segre.checkpoint.reduce import away_from, free_mean
 from segre.checkpoint.served import joint
-from segre.checkpoint.without_effect import away_from, free_mean
 from segre.fields.interface import Array
 from segre.symmetry.compact import stream_freedom
 from segre.symmetry.means import written

@@ -14,21 +14,19 @@ from math import prod
 
 import numpy as np
 
-from segre.checkpoint.align import NEAR, Alignment, Known
+from segre.checkpoint.align import SUBLAYERS, Alignment, nearest_signs
 from segre.checkpoint.fits import Rows, common, rounding_noise, spectrum, unlike
 from segre.checkpoint.layout import Tensors
-from segre.checkpoint.match import best_stream, stream_rows
-from segre.checkpoint.nearest import SUBLAYERS, nearest_signs, norm_readers
-from segre.checkpoint.pairs import Centred, Finder, aligned_pairs
+from segre.checkpoint.match import Finder, aligned_pairs, best_stream, stream_rows
 from segre.checkpoint.planes import free_key_biases, turning
-from segre.checkpoint.reduce import Choose, Reduced
-from segre.checkpoint.without_effect import away_from, free_mean
+from segre.checkpoint.reduce import Choose, Reduced, away_from, free_mean
 from segre.fields.interface import Array
 from segre.symmetry.action import Actor
 from segre.symmetry.basis import Basis
 from segre.symmetry.compact import Elements, after, of_stream, stream_freedom
 from segre.symmetry.orders import Order
 from segre.symmetry.space import FloatWeights, Port, rotary_planes
+from segre.symmetry.wiring import readers
 from segre.transformer.spec import Transformer
 
 _ROUNDS = 12  # of fitting, at most
@@ -40,20 +38,16 @@ class Steady(Alignment):
 
     normed: tuple[Array | None, Array | None] = (None, None)  # of the stream: gain and bias
 
-    @property
-    def _near(self) -> float:
-        return NEAR * max(self.one.roundoff(), self.two.roundoff())
-
     def _finder(self) -> Finder:
         spec = self.one.spec
         if stream_freedom(spec) != "orthogonal" or spec.embed:
             return super()._finder()
-        a, b = next(aligned_pairs(self.one, self.two, finder := Centred()))
+        a, b = next(aligned_pairs(self.one, self.two, finder := Finder(centred=True)))
         tables = list(stream_rows(spec, a.part, a.tensors, b.tensors, gains=False))
         found = self._settle(finder.basis, lambda: iter(tables))
         if found is None:
             found = self._settle(finder.basis)
-        return super()._finder() if found is None else Known(found)
+        return super()._finder() if found is None else Finder(found)
 
     def _settle(
         self, basis: Elements, rows: Callable[[], Iterator[Rows]] | None = None
@@ -67,17 +61,17 @@ class Steady(Alignment):
                 found = stream.on(turn["stream"], b.T).T if rows and turn else b
                 apart = _apart(a, found)
                 every.append(apart)
-                inner += (a / (1 + apart / self._near**2)[:, None]).T @ found
+                inner += (a / (1 + apart / self.near**2)[:, None]).T @ found
             apart = np.sort(np.concatenate(every))
             rest = float(apart[_ENOUGH * spec.d]) if len(apart) > _ENOUGH * spec.d else np.inf
             if rest > last / 2 or rest == np.inf:
                 break
             last = rest
             turn = after(spec, best_stream(spec, inner), turn)
-        return after(spec, turn, basis) if rest <= (2 * self._near) ** 2 else None
+        return after(spec, turn, basis) if rest <= (2 * self.near) ** 2 else None
 
     def _rows(self, basis: Elements) -> Iterator[Rows]:
-        for done, (a, b) in enumerate(aligned_pairs(self.one, self.two, Known(basis))):
+        for done, (a, b) in enumerate(aligned_pairs(self.one, self.two, Finder(basis))):
             self.progress("basis of the stream", done, len(self.one.parts))
             free = "QKVO" if self.one.spec.mlp != "none" else ""  # heads have bases of their own
             own = {name: value for name, value in a.tensors.items() if name[2:] not in {*free}}
@@ -105,7 +99,7 @@ class Steady(Alignment):
             self._steady_layer(one, seen, two)
             gains = {}
             for norm, names in readers.items():
-                found = _changed_gain(spec, names, whole, a, b, self._near)
+                found = _changed_gain(spec, names, whole, a, b, self.near)
                 if found is not None:
                     gains[norm] = found
             if not gains:
@@ -135,7 +129,7 @@ class Steady(Alignment):
         a, b, c = one.weights(spec), replace(two, tensors=seen).weights(spec), two.weights(spec)
         for actor, _ in one.move:
             if isinstance(actor, Basis) and actor.vector is None:
-                found = _common_basis(actor, a, b, self._near)
+                found = _common_basis(actor, a, b, self.near)
                 if found is not None:
                     actor.act(c, found)
         two.tensors.update({name: c(two.part, name) for name in two.tensors})
@@ -148,7 +142,7 @@ class Steady(Alignment):
                 if gain is None:  # the stream was normed before
                     gain, shift = self.normed if norm == "norm1" else _norm(new, "post1")
                 if gain is not None:
-                    _steady_reads(spec, part, norm, away_from(gain), shift, new, target, self._near)
+                    _steady_reads(spec, part, norm, away_from(gain), shift, new, target, self.near)
         self.normed = _norm(new, "norm" if part == "embed" else "post2")
 
 
@@ -174,7 +168,8 @@ def _steady_reads(
     """
     constant = 0.0 if shift is None else (unseen.T @ shift).item()
     centred = float(free_mean(spec, "b_O", last=True))
-    for name, bias in norm_readers(spec, part, norm).items():
+    for reader in readers(spec, (part, SUBLAYERS[norm])):
+        name, bias = reader.weight, reader.bias
         rows = (new[name] - target[name]).reshape(-1, spec.d)
         effect: Array = np.full((len(rows), 1), constant)  # on biases, row by row ...
         if name == "W_K" and free_key_biases(spec, new):

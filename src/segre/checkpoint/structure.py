@@ -15,11 +15,10 @@ from typing import Literal
 
 import numpy as np
 
-from segre.checkpoint.assignment import copied_rows
+from segre.checkpoint.elements import copied_rows
 from segre.checkpoint.layout import Tensors
-from segre.checkpoint.match import unembedding_products
+from segre.checkpoint.match import Finder, centred, unembedding_products
 from segre.checkpoint.model import Model
-from segre.checkpoint.pairs import Centred, centred
 from segre.checkpoint.reduce import reduced
 from segre.checkpoint.store import Store
 from segre.fields.interface import Array
@@ -180,7 +179,7 @@ def into_stream(one: Model, two: Model, a: Tensors, b: Tensors) -> Callable[[str
     It is found from the reduced token tables.
     """
     if one.spec.d == two.spec.d:
-        found = Centred().stream(one.spec, a, b, unembedding_products(one, two))
+        found = Finder(centred=True).stream(one.spec, a, b, unembedding_products(one, two))
         return lambda part, w: act(two.spec, part, found, w, stream=True)
     x, y = (centred(w)["tokens"] for w in (a, b))
     wide, narrow = (x, y) if len(x) > len(y) else (y, x)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from segre.analysis.diff import Diff
-from segre.checkpoint.changes import PIECES, Spot
-from segre.checkpoint.updates import Update
+from segre.checkpoint.changes import PIECES, Spot, Update
 from segre.files import shown
 from segre.report.blocks import (
     Block,
