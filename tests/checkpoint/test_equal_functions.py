@@ -17,8 +17,7 @@ from bench.faults.equal_functions import verdicts as tried
 from bench.faults.small_models import outputs_apart, save
 
 from segre.checkpoint.commands import check, move, same
-from segre.checkpoint.evidence import Block, agreed
-from segre.checkpoint.limits import Limits
+from segre.checkpoint.evidence import Block, Limits, agreed
 from support.terminal import run
 
 HALVES = "MLP units in two halves"  # is not decided yet
@@ -128,8 +127,9 @@ def test_the_sentence_on_agreement_follows_from_the_blocks() -> None:
             rounding = np.exp(rng.normal(size=size))
             limits = Limits.of(rng.choice([2.0**-8, 2.0**-24]))
             apart = rounding * rng.uniform(0, limits.together, size)
-            numbers = (apart, rounding, np.ones(size), int(rng.integers(4, 99)), 1, 32, limits)
-            blocks.append(Block(str(number), "OV", "head {}, OV", *numbers))
+            numbers = (apart, np.ones(size), int(rng.integers(4, 99)))
+            where = {"part": str(number), "rounding": rounding, "width": 32, "limits": limits}
+            blocks.append(Block("OV", "head {}, OV", *numbers, **where))
         assert all(block.agrees for block in blocks)
         said = agreed(blocks)
         assert said.startswith(f"all {len(blocks)} blocks agree")

@@ -121,7 +121,7 @@ class Comparison(Judged):
         """
         if self.rounded and self.roundoff is not None:
             return 2 * self.roundoff, 2 * self.roundoff
-        seen = [block.seen for block in self.blocks if block.matrix]
+        seen = [block.limit * block.sensitivity for block in self.blocks if block.matrix]
         return (float(np.median(seen)), float(np.max(seen))) if seen else (0.0, 0.0)
 
     @property

@@ -2,49 +2,62 @@
 
 The effect of rounding is measured: each checkpoint is rounded again, at random, and compared with
 itself by the same code. Copies of one function that were rounded once differ by at most the two
-effects together.
+effects together, or by chance a little more. In full precision there is room for many roundings. In
+half precision there is not: a few steps of training change as much as rounding does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import sqrt
 from typing import Any
 
 import numpy as np
 
 from segre.checkpoint.compare import Measure, measures
-from segre.checkpoint.limits import HALF, SHARED, Limits
-from segre.checkpoint.match import (
-    aligned_pairs,
-    match_layer,
-    match_sign,
-    match_stream,
-    unembedding_products,
-)
+from segre.checkpoint.layout import Tensors
+from segre.checkpoint.match import Finder, Follower, match_layer, match_sign, match_stream
 from segre.checkpoint.model import Model, Progress, no_progress
+from segre.checkpoint.outputs import relative
 from segre.checkpoint.reduce import Reduced, reduced
 from segre.checkpoint.rounding import Differences, Rounded
 from segre.checkpoint.witness import Witness
 from segre.fields.interface import Array
 from segre.symmetry.compact import Elements, act, of_stream
+from segre.transformer.spec import Transformer
 
 NEAR = 4.0  # rounding errors by which gains of rotary planes may differ and count as equal
 ARITHMETIC = 1e-12  # of the size of a member: what double precision does
+HALF = 2.0**-12  # coarser types than this are half precision, or less
+CHANCE = 3.0  # by how much chance raises a ratio of two effects on n numbers, times sqrt(n)
+SHARED = 4  # a gain's rounding moves a whole column: this many numbers per column are independent
 
 
 @dataclass(frozen=True)
-class Block:
+class Limits:
+    """By how many times the effect of rounding a block, or one of its members, may differ."""
+
+    together: float  # all members of a matrix or table: more is doubtful
+    alone: float  # one member, or a vector: few numbers, whose errors often go together
+    certain: float  # this many times either limit is a difference
+
+    @classmethod
+    def of(cls, roundoff: float) -> Limits:
+        """The limits for a storage type."""
+        return cls(1.15, 4.0, 2.0) if roundoff > HALF else cls(16.0, 32.0, 4.0)
+
+    def limit(self, numbers: float, *, many: bool) -> float:
+        """The limit for the given number of entries; `many` for a whole matrix or table."""
+        return (self.together if many else self.alone) * (1 + CHANCE / sqrt(numbers))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block(Measure):
     """Invariants of one kind in one part, member by member: differences and rounding."""
 
     part: str
-    kind: str
-    member: str
-    differences: Array
     rounding: Array
-    sizes: Array
-    entries: int  # numbers in one member
-    first: int  # the number of the first member
     width: int  # of the stream
     limits: Limits
 
@@ -72,27 +85,15 @@ class Block:
         return self.excess <= 1
 
     @property
-    def differs(self) -> bool:
-        """Whether rounding certainly cannot explain it."""
-        return self.excess > self.limits.certain
-
-    @property
-    def seen(self) -> float:
-        """The smallest relative change of the whole block that would not be taken for rounding."""
-        return self.limit * self.sensitivity
-
-    @property
     def ratio(self) -> float:
         """The difference divided by what rounding can explain, for all members together."""
-        top, bottom = np.linalg.norm(self.differences), np.linalg.norm(self.rounding)
-        return float(top / bottom) if bottom else (np.inf if top else 0.0)
+        return relative(*(float(np.linalg.norm(x)) for x in (self.differences, self.rounding)))
 
     @property
     def ratios(self) -> Array:
         """The same for every member."""
-        safe = np.where(self.rounding > 0, self.rounding, 1.0)
         alone = np.where(self.differences > 0, np.inf, 0.0)
-        return np.where(self.rounding > 0, self.differences / safe, alone)
+        return np.divide(self.differences, self.rounding, out=alone, where=self.rounding > 0)
 
     @property
     def worst(self) -> int:
@@ -141,7 +142,6 @@ class Block:
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        worst = self.worst
         return {
             "part": self.part,
             "kind": self.kind,
@@ -152,7 +152,7 @@ class Block:
             "members": len(self.sizes),
             "worst": {
                 "name": self.name,
-                "ratio": float(self.ratios[worst]),
+                "ratio": float(self.ratios[self.worst]),
                 "limit": self.limit_of_one,
             },
         }
@@ -171,27 +171,6 @@ def agreed(blocks: Sequence[Block]) -> str:
     )
 
 
-def block(
-    part: str,
-    apart: Measure,
-    effects: list[Measure],
-    draws: int,
-    floor: float,
-    width: int,
-    limits: Limits,
-) -> Block:
-    """A block from a difference and the effects of rounding, which add up as squares.
-
-    Of several draws of the effects the mean of the squares counts.
-
-    `floor`, relative to the size of a member, is always attributed to rounding.
-    """
-    squares = sum(effect.differences**2 for effect in effects) / draws
-    rounding = np.sqrt(squares + (floor * apart.sizes) ** 2)
-    fields = (apart.differences, rounding, apart.sizes, apart.entries, apart.first)
-    return Block(part, apart.kind, apart.member, *fields, width, limits)
-
-
 @dataclass(frozen=True)
 class Side:
     """One of two checkpoints being compared, and several randomly rounded copies of it."""
@@ -206,6 +185,31 @@ class Side:
         return cls(Rounded.of(model, found), tuple(moved))
 
 
+@dataclass
+class _Again(Finder):
+    """Finds what rounding can change of elements, if a model is rounded again."""
+
+    known: Witness = field(default_factory=Witness)
+
+    def stream(
+        self, spec: Transformer, one: Tensors, two: Tensors, unembedded: Array | None
+    ) -> Elements:
+        """The basis of the stream; `one` is in the known one."""
+        if self.in_place:
+            return match_sign(spec, one, two)
+        if unembedded is not None and "stream" in self.known.basis:
+            unembedded = of_stream(spec)["stream"].on(self.known.basis["stream"], unembedded)
+        return match_stream(spec, one, two, unembedded)
+
+    def units(self, spec: Transformer, _one: Tensors, two: Tensors) -> None:
+        """The known units of the head."""
+        act(spec, "head", self.known.head, two, stream=True)
+
+    def layer(self, spec: Transformer, part: str, one: Tensors, two: Tensors) -> None:
+        """Known orders and bases, with new phases and signs."""
+        match_layer(spec, part, one, two, self.near, self.known.layers.get(part, {}))
+
+
 def compared_blocks(
     one: Side,
     two: Side,
@@ -215,62 +219,40 @@ def compared_blocks(
 ) -> Iterator[tuple[Reduced, Reduced, list[Block]]]:
     """Part by part: both, reduced, in the basis of `turns`, and their blocks.
 
-    What rounding does is the mean of all draws.
+    Effects of rounding add up as squares; of several draws, the mean of the squares counts. A small
+    share of the size of a member is always attributed to rounding.
     """
     spec, draws = one.exact.spec, len(one.moved)
     unit = max(one.exact.roundoff(), two.exact.roundoff())
     limits = Limits.of(unit)
-    again = [[_Again(side.exact, x, found, NEAR * unit) for x in side.moved] for side in (one, two)]
-    rounding: list[list[Measure]] = []  # its effects on the part at hand
+    floor = ARITHMETIC if found.edited or unit > HALF else max(ARITHMETIC, unit / 4)
+    again = [
+        [
+            Follower(side.exact, x, _Again(in_place=found.in_place, near=NEAR * unit, known=known))
+            for x in side.moved
+        ]
+        for side, known in ((one, Witness()), (two, turns))
+    ]
 
-    def effects(exact: Reduced, known: Witness | None, repeats: list[_Again]) -> None:
-        for x in repeats:
-            moved = x.part(exact, known)
-            rounding.append(list(measures(spec, exact, moved)))
+    def effects(exact: Reduced, copies: list[Follower]) -> Iterator[list[Measure]]:
+        for copy in copies:
+            moved = copy.part(exact)
+            yield list(measures(spec, exact, moved))
             moved.tensors.clear()
 
-    pairs = aligned_pairs(one.exact, two.exact, turns, lambda a: effects(a, None, again[0]))
-    for done, (a, b) in enumerate(pairs):
+    second = Follower(one.exact, two.exact, turns)
+    for done, a in enumerate(reduced(one.exact)):
+        rounding = list(effects(a, again[0]))  # before the same part of the second is read
+        b = second.part(a)
         progress("comparing", done, len(one.exact.parts))
         apart = list(measures(spec, a, b))
         if a.part in ("embed", "head"):
             a.tensors.clear()  # tables are large, and not needed any more
-        effects(b, turns, again[1])
-        each = list(zip(apart, *rounding, strict=True))
-        rounding.clear()
-        floor = ARITHMETIC if found.edited or unit > HALF else max(ARITHMETIC, unit / 4)
-        yield (
-            a,
-            b,
-            [block(a.part, first, rest, draws, floor, spec.d, limits) for first, *rest in each],
-        )
-
-
-class _Again:
-    """A checkpoint rounded again, part by part, in the basis in which it is compared."""
-
-    def __init__(self, exact: Rounded, moved: Rounded, found: Differences, near: float) -> None:
-        self.spec, self.parts, self.near = exact.spec, reduced(moved), near
-        self.basis: Elements = {}
-        self.in_place = found.in_place
-        self.unembedded = unembedding_products(exact, moved)
-
-    def part(self, exact: Reduced, known: Witness | None) -> Reduced:
-        """The next part, like `exact`; `known` has the basis and the orders that it has."""
-        out = next(self.parts)
-        w = out.tensors
-        if exact.part == "embed" and self.in_place:
-            self.basis = match_sign(self.spec, exact.tensors, w)
-        elif exact.part == "embed":
-            unembedded = self.unembedded
-            if unembedded is not None and known is not None and "stream" in known.basis:
-                stream = of_stream(self.spec)["stream"]
-                unembedded = stream.on(known.basis["stream"], unembedded)
-            self.basis = match_stream(self.spec, exact.tensors, w, unembedded)
-        act(self.spec, exact.part, self.basis, w, stream=True, owned=True)
-        if exact.part == "head" and known is not None:
-            act(self.spec, "head", known.head, w, stream=True)
-        elif exact.part not in ("embed", "head"):
-            layer = {} if known is None else known.layers[exact.part]
-            match_layer(self.spec, exact.part, exact.tensors, w, self.near, layer)
-        return out
+        rounding += effects(b, again[1])
+        blocks = []
+        for measure, *every in zip(apart, *rounding, strict=True):
+            squares = sum(effect.differences**2 for effect in every) / draws
+            by = np.sqrt(squares + (floor * measure.sizes) ** 2)
+            own = {"part": a.part, "rounding": by, "width": spec.d, "limits": limits}
+            blocks.append(Block(**vars(measure), **own))
+        yield a, b, blocks

@@ -8,7 +8,7 @@ the best of its kind, given the steps before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -280,28 +280,32 @@ def centred(w: Tensors) -> Tensors:
     }
 
 
-def aligned_pairs(
-    one: Model,
-    two: Model,
-    turns: Witness,
-    first: Callable[[Reduced], None] = lambda _: None,
-) -> Iterator[tuple[Reduced, Reduced]]:
-    """Parts of both, reduced, the second in the basis of the first; one part at a time.
+class Follower:
+    """The parts of a model, reduced, in the basis of those of another, which are given."""
 
-    `first` is given a part of the first before that of the second is read.
-    """
-    spec = one.spec
-    turns.spec, others = spec, reduced(two)
-    basis: Elements = {}
+    def __init__(self, one: Model, two: Model, turns: Witness) -> None:
+        """`turns` has the elements that are applied, or finds them."""
+        self.models, self.turns, self.parts = (one, two), turns, reduced(two)
+        self.basis: Elements = {}
+        turns.spec = one.spec
+
+    def part(self, like: Reduced) -> Reduced:
+        """The next part, like the one of the other model."""
+        out, turns, spec = next(self.parts), self.turns, self.models[0].spec
+        w = out.tensors
+        if like.part == "embed":
+            named = unembedding_products(*self.models)
+            self.basis = turns.stream(spec, like.tensors, w, named)
+        act(spec, like.part, self.basis, w, stream=True, owned=True)
+        if like.part == "head":
+            turns.units(spec, like.tensors, w)
+        elif like.part != "embed":
+            turns.layer(spec, like.part, like.tensors, w)
+        return out
+
+
+def aligned_pairs(one: Model, two: Model, turns: Witness) -> Iterator[tuple[Reduced, Reduced]]:
+    """Parts of both, reduced, the second in the basis of the first; one part at a time."""
+    second = Follower(one, two, turns)
     for a in reduced(one):
-        first(a)
-        b = next(others)
-        w = b.tensors
-        if a.part == "embed":
-            basis = turns.stream(spec, a.tensors, w, unembedding_products(one, two))
-        act(spec, a.part, basis, w, stream=True, owned=True)
-        if a.part == "head":
-            turns.units(spec, a.tensors, w)
-        elif a.part != "embed":
-            turns.layer(spec, a.part, a.tensors, w)
-        yield a, b
+        yield a, second.part(a)

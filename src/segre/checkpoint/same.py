@@ -3,10 +3,14 @@
 Both are reduced, the second is turned into the basis of the first, and all invariants are compared,
 relative to the effect of rounding. If they agree to within rounding, the turn is the
 witness: anyone can apply it again.
+
+Two designs that cannot be made one may still have a function in common. There, a difference of
+outputs counts that rounding the weights cannot explain.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,39 +18,44 @@ import numpy as np
 
 from segre.checkpoint.comparison import Comparison, Verdict, same_up_to
 from segre.checkpoint.dtypes import dtype_name
-from segre.checkpoint.evidence import NEAR, Block, Side, compared_blocks
+from segre.checkpoint.evidence import HALF, NEAR, Block, Side, compared_blocks
 from segre.checkpoint.function import (
     differing_keys,
     in_words,
+    lengths,
     require_known,
     require_same_architecture,
     restated,
     scales_apart,
     unknown,
 )
-from segre.checkpoint.limits import HALF
 from segre.checkpoint.match import Finder
 from segre.checkpoint.model import Model, Progress, bits, no_progress
 from segre.checkpoint.one_form import in_one_design
-from segre.checkpoint.outputs import Running, furthest, random_tokens
-from segre.checkpoint.reduce import Reduced
+from segre.checkpoint.outputs import Running, furthest, outputs, random_tokens
 from segre.checkpoint.rounding import (
     Differences,
     Rounded,
+    all_rewritten,
     coarsest,
     differences,
     require_same_tensors,
 )
 from segre.checkpoint.strata import lost_signs, special_points, special_stream
-from segre.checkpoint.unlike import ARITHMETIC, MARGIN, outputs_apart
 from segre.checkpoint.witness import Witness
+from segre.fields.interface import Array
 from segre.symmetry.compact import of_stream
+from segre.transformer.forward import Tokens
 from segre.transformer.spec import Transformer
 
 OUTPUTS = 4096.0  # how many rounding errors outputs may be apart
+MARGIN = 16.0  # over the measured effect of rounding on outputs
+ARITHMETIC = 1e-9  # what double precision does to outputs
 BLUNT = 0.5  # rounding that does this to a matrix hides too much
 DRAWS = 8  # of the effect of rounding, before a small model is called different
 SMALL = 1 << 22  # parameters of a small model
+LENGTH = 64  # tokens of an input
+LONGEST = 1024  # of one that is to reach beyond a window, or the context of a rescaling
 
 
 def same_checkpoint(
@@ -84,40 +93,58 @@ def _same_form(one: Model, two: Model, seed: int, progress: Progress) -> Compari
     scales = scales_apart(one, two)
     if not scales and _identical(one, two):
         return Comparison("identical", "all tensors have the same values")
-    out = _compared(one, two, scales, seed, progress)
-    if scales and out.verdict == "different":
-        return replace(out, reason=f"{out.reason}; {scales}")
-    return out
-
-
-def _unlike(one: Model, two: Model, said: str, seed: int) -> Comparison:
-    """The verdict on two designs that could not be made one, by their outputs."""
-    reason = f"the architectures differ: {said}"
-    found = outputs_apart(one, two, seed)
-    if found is None:
-        return Comparison("different", f"{reason}; inputs or outputs have other sizes")
-    apart, near = found
-    reason += (
-        f"; outputs on random tokens differ by {apart:.2g}, relative, and rounding can explain "
-        f"{near:.1g}"
-    )
-    return Comparison(
-        "different" if apart > near else "undecided", reason, outputs=apart, outputs_tolerance=near
-    )
-
-
-def _compared(one: Model, two: Model, scales: str, seed: int, progress: Progress) -> Comparison:
-    """Compare the weights of two checkpoints whose configs agree, but for scales of scores."""
     found = differences(one, two)
-    unit = max(one.roundoff(), two.roundoff())
+    out, special = _compared(one, two, found, seed, progress)
+    verdict, reason = next(_verdicts(out, found, special, scales))
+    if scales and verdict == "different":
+        reason = f"{reason}; {scales}"
+    return replace(out, verdict=verdict, reason=reason)
+
+
+def _identical(one: Model, two: Model) -> bool:
+    """Whether all tensors have the same values, ignoring types."""
+    require_same_tensors(one, two)
+    for part in one.held:
+        for ours, theirs in zip(one.held[part], two.held[part], strict=True):
+            a, b = one.store.raw(ours.file), two.store.raw(theirs.file)
+            if ours.meaning != theirs.meaning:
+                return False
+            alike = a.dtype == b.dtype
+            a, b = ((bits(x) if alike else x.astype(np.float64)) for x in (a, b))
+            if not np.array_equal(a, b):
+                return False
+    return True
+
+
+# --- by weights -----------------------------------------------------------------------------------
+
+
+def _compared(
+    one: Model, two: Model, found: Differences, seed: int, progress: Progress
+) -> tuple[Comparison, list[str]]:
+    """The evidence on two whose configs agree, but for scales of scores; what is special.
+
+    Rounding a small block once may show almost nothing of the effect of rounding. Before a small
+    model is called different, several draws are taken.
+    """
+    sides = [Side.of(model, found, seed) for model in (one, restated(two, one))]
+    tokens = random_tokens(one.spec, seed)
+    running = [
+        _running(model, side, found, seed, tokens)
+        for model, side in zip((one, two), sides, strict=True)
+    ]
+    unit, dtype = max(one.roundoff(), two.roundoff()), coarsest(one, two)
     finder = Finder(in_place=found.in_place, near=NEAR * unit)
-    running = _Running(one, two, found, seed)
-    blocks, special = _blocks(running.sides, found, finder, progress, seed)
+    blocks, special = _blocks(sides, found, finder, progress)
+    small = one.store.parameters <= SMALL and not found.edited
+    if small and not all(block.agrees for block in blocks):
+        sides = [Side.of(side.exact, found, seed, DRAWS) for side in sides]
+        known = Witness(finder.basis, finder.head, finder.layers)
+        blocks, special = _blocks(sides, found, known, progress)
     if finder.undetermined:
         special.append("the token tables do not determine the basis of the stream")
     special += [what for what in (special_stream(one), lost_signs(one), lost_signs(two)) if what]
-    apart, near = running.apart()
-    dtype = coarsest(one, two)
+    apart, near = _outputs_apart(*([x.outputs() for x in pair] for pair in running))
     out = Comparison(
         same_up_to(dtype),
         f"{len(blocks)} blocks agree to within rounding in the basis of the witness",
@@ -129,103 +156,80 @@ def _compared(one: Model, two: Model, scales: str, seed: int, progress: Progress
         found.differing,
         type=dtype_name(dtype),
     )
-    if found.differing == 0 and not scales:
-        return replace(out, reason="all tensors have the same values, rounded to the coarser type")
-    if out.differing:
-        verdict, reason = _differing(out, special)
-        return replace(out, verdict=verdict, reason=reason)
-    if found.stray and unit > HALF:
-        reason = (
-            f"{found.shared:.0%} of the values are equal bit for bit, and the others differ by "
-            "about as much as rounding: there was very little training, or a change of basis "
-            "that was undone"
-        )
-        return replace(out, verdict="undecided", reason=reason)
-    if apart > near:
-        reason = "all blocks agree to within rounding, but outputs do not"
-        return replace(out, verdict="undecided", reason=reason)
-    blunt = next((b for b in blocks if b.matrix and b.sensitivity > BLUNT), None)
-    if blunt is not None:
-        reason = (
-            f"all blocks agree, but rounding could hide a change of {blunt.sensitivity:.0%} in "
-            f"{blunt.place}, {blunt.kind}: the storage type is too coarse, or the token table "
-            "does not determine the basis"
-        )
-        return replace(out, verdict="undecided", reason=reason)
-    return out
+    return out, special
+
+
+def _running(
+    model: Model, side: Side, found: Differences, seed: int, tokens: Tokens
+) -> tuple[Running, Running]:
+    """The outputs of a model and of the same rounded again, while its parts are compared."""
+    exact, moved = side.exact, side.moved[0]
+    if exact.factors:  # queries are restated, but outputs are of the model
+        moved = Rounded.of(model, found, seed)
+    first = exact.run(tokens) if exact.as_it_is else Running(model, tokens)
+    return first, moved.run(tokens)
 
 
 def _blocks(
-    sides: tuple[Side, Side], found: Differences, finder: Finder, progress: Progress, seed: int
+    sides: list[Side], found: Differences, turns: Witness, progress: Progress
 ) -> tuple[list[Block], list[str]]:
-    """All blocks, and the special features of those that differ.
-
-    Rounding a small block once may show almost nothing of the effect of rounding. Before a small
-    model is called different, several draws are taken.
-    """
-
-    model = sides[0].exact
-
-    def measured(turns: Witness, one: Side, two: Side) -> tuple[list[Block], list[str]]:
-        blocks, special = list[Block](), list[str]()
-        for a, b, fresh in compared_blocks(one, two, found, turns, progress):
-            blocks += fresh
-            special += _special(model.spec, a, b, [block for block in fresh if not block.agrees])
-        return blocks, special
-
-    out = measured(finder, *sides)
-    if model.store.parameters > SMALL or found.edited or all(block.agrees for block in out[0]):
-        return out
-    one, two = (Side.of(side.exact, found, seed, DRAWS) for side in sides)
-    return measured(Witness(finder.basis, finder.head, finder.layers), one, two)
+    """All blocks, and why those that differ may do so although the function does not."""
+    (one, two), blocks, special = sides, list[Block](), list[str]()
+    for a, b, fresh in compared_blocks(one, two, found, turns, progress):
+        blocks += fresh
+        differ = [block.name.split()[0] for block in fresh if not block.agrees]
+        if differ:
+            points = [x for part in (a, b) for x in special_points(one.exact.spec, part)]
+            special += [point.text for point in points if point.place in differ]
+    return blocks, special
 
 
-def _differing(out: Comparison, special: list[str]) -> tuple[Verdict, str]:
-    """What follows if some blocks differ, and why."""
-    assert out.outputs is not None
-    assert out.outputs_tolerance is not None
-    worst = out.worst
+def _verdicts(
+    out: Comparison, found: Differences, special: list[str], scales: str
+) -> Iterator[tuple[Verdict, str]]:
+    """What follows from the evidence, and why; the first counts."""
+    worst, apart, near = out.worst, out.outputs, out.outputs_tolerance
     assert worst is not None
-    if special and out.outputs <= out.outputs_tolerance:
-        reason = f"{worst.title} differs, but the weights are special there: {special[0]}"
-        return "undecided", reason
-    if worst.differs:
+    assert apart is not None
+    assert near is not None
+    if found.differing == 0 and not scales:
+        yield out.verdict, "all tensors have the same values, rounded to the coarser type"
+    if out.differing and special and apart <= near:
+        yield (
+            "undecided",
+            f"{worst.title} differs, but the weights are special there: {special[0]}",
+        )
+    if out.differing and worst.excess > worst.limits.certain:
         difference, rounding = worst.most
         explained = f"{rounding:.1g}" if rounding > 1e-11 else "nothing"
-        return "different", (
+        yield (
+            "different",
             f"the relative difference in {worst.title} is {difference:.2g}; rounding can explain "
-            f"{explained}"
+            f"{explained}",
         )
-    return "undecided", (
-        f"{worst.title} differs by {worst.ratio:.2g} times what rounding can explain: more than "
-        "saving the file once would cause, but too little to be certain of a change"
-    )
-
-
-def outputs_tolerance(roundoff: float) -> float:
-    """The relative difference of outputs that rounding of the weights can cause."""
-    return min(0.5, OUTPUTS * roundoff)
-
-
-class _Running:
-    """Two checkpoints, and their outputs, computed while they are compared."""
-
-    def __init__(self, one: Model, two: Model, found: Differences, seed: int) -> None:
-        self.sides = (Side.of(one, found, seed), Side.of(restated(two, one), found, seed))
-        tokens = random_tokens(one.spec, seed)
-        self._pairs: list[tuple[Running, Running]] = []
-        for model, side in zip((one, two), self.sides, strict=True):
-            exact, moved = side.exact, side.moved[0]
-            same = not exact.factors  # else queries are restated, but outputs are of the model
-            again = moved if same else Rounded.of(model, found, seed)
-            first = exact.run(tokens) if exact.as_it_is else Running(model, tokens)
-            self._pairs.append((first, again.run(tokens)))
-
-    def apart(self) -> tuple[float, float]:
-        """The difference of outputs, and the effect of rounding on them."""
-        (ours, moved), (theirs, others) = ([x.outputs() for x in pair] for pair in self._pairs)
-        effects = furthest(ours, moved), furthest(theirs, others)
-        return furthest(ours, theirs), MARGIN * max(*effects, ARITHMETIC)
+    if out.differing:
+        yield (
+            "undecided",
+            f"{worst.title} differs by {worst.ratio:.2g} times what rounding can explain: more "
+            "than saving the file once would cause, but too little to be certain of a change",
+        )
+    if found.stray and out.roundoff is not None and out.roundoff > HALF:
+        yield (
+            "undecided",
+            f"{found.shared:.0%} of the values are equal bit for bit, and the others differ by "
+            "about as much as rounding: there was very little training, or a change of basis "
+            "that was undone",
+        )
+    if apart > near:
+        yield "undecided", "all blocks agree to within rounding, but outputs do not"
+    for blunt in (b for b in out.blocks if b.matrix and b.sensitivity > BLUNT):
+        yield (
+            "undecided",
+            f"all blocks agree, but rounding could hide a change of {blunt.sensitivity:.0%} in "
+            f"{blunt.place}, {blunt.kind}: the storage type is too coarse, or the token table "
+            "does not determine the basis",
+        )
+    yield out.verdict, out.reason
 
 
 def check_blocks(
@@ -248,26 +252,65 @@ def check_blocks(
     return tuple(block for *_, blocks in every for block in blocks)
 
 
-def _special(spec: Transformer, a: Reduced, b: Reduced, blocks: list[Block]) -> list[str]:
-    """Why blocks of a part may differ although the function does not."""
-    if not blocks:
-        return []
-    differ = [block.name.split()[0] for block in blocks]
-    found = [*special_points(spec, a), *special_points(spec, b)]
-    return [point.text for point in found if point.place in differ]
+# --- by outputs -----------------------------------------------------------------------------------
 
 
-def _identical(one: Model, two: Model) -> bool:
-    """Whether all tensors have the same values, ignoring types."""
-    require_same_tensors(one, two)
-    for part in one.held:
-        for ours, theirs in zip(one.held[part], two.held[part], strict=True):
-            a, b = one.store.raw(ours.file), two.store.raw(theirs.file)
-            if ours.meaning != theirs.meaning:
-                return False
-            if a.dtype == b.dtype:
-                if not np.array_equal(bits(a), bits(b)):
-                    return False
-            elif not np.array_equal(a.astype(np.float64), b.astype(np.float64)):
-                return False
-    return True
+def outputs_tolerance(roundoff: float) -> float:
+    """The relative difference of outputs that rounding of the weights can cause."""
+    return min(0.5, OUTPUTS * roundoff)
+
+
+def _outputs_apart(ours: list[Array], theirs: list[Array]) -> tuple[float, float]:
+    """The difference of outputs, and the effect of rounding: of each, and once more rounded."""
+    near = MARGIN * max(furthest(*ours), furthest(*theirs), ARITHMETIC)
+    return furthest(ours[0], theirs[0]), near
+
+
+def _unlike(one: Model, two: Model, said: str, seed: int) -> Comparison:
+    """The verdict on two designs that could not be made one, by their outputs."""
+    reason = f"the architectures differ: {said}"
+    nothing = Comparison("different", f"{reason}; inputs or outputs have other sizes")
+    if not _alike_inputs(one.spec, two.spec):
+        return nothing
+    apart, near = 0.0, MARGIN * ARITHMETIC
+    for tokens in _inputs(one.spec, two.spec, seed):
+        both = [
+            [outputs(x, tokens) for x in (model, Rounded.of(model, all_rewritten(model), seed))]
+            for model in (one, two)
+        ]
+        if one.spec.output == two.spec.output == "logits" and one.spec.labels == two.spec.labels:
+            words = one.spec.labels or min(one.spec.vocab, two.spec.vocab)
+            both = [[x[:, :words] for x in each] for each in both]
+        if both[0][0].shape != both[1][0].shape:
+            return nothing
+        found = _outputs_apart(*both)
+        if found[0] / found[1] > apart / near:
+            apart, near = found
+        if found[0] > found[1]:
+            break
+    reason += (
+        f"; outputs on random tokens differ by {apart:.2g}, relative, and rounding can explain "
+        f"{near:.1g}"
+    )
+    verdict: Verdict = "different" if apart > near else "undecided"
+    return Comparison(verdict, reason, outputs=apart, outputs_tolerance=near)
+
+
+def _alike_inputs(one: Transformer, two: Transformer) -> bool:
+    """Whether both read the same inputs: tokens, patches or matrices of one size."""
+    wide = (one.patch, one.t) == (two.patch, two.t) if one.patch or two.patch else True
+    return wide and one.discrete == two.discrete and (one.embedded or one.d == two.d)
+
+
+def _inputs(one: Transformer, two: Transformer, seed: int) -> Iterator[Tokens]:
+    """Random inputs that both accept, of all lengths that may show a difference."""
+    context = max(one.t, two.t)
+    learned = [spec.t for spec in (one, two) if spec.pos == "learned" or spec.patch]
+    tried = {LENGTH}
+    for spec in (one, two):
+        tried |= {n + 1 for n in spec.window if n}
+        tried |= {n for i in range(1, spec.layers + 1) for n in lengths(spec.at(i))}
+    vocab, types = min(one.vocab, two.vocab), min(one.types, two.types)
+    small = replace(one, vocab=vocab, types=types, t=context)
+    for length in sorted({min(n, context, LONGEST, *learned) for n in tried}):
+        yield random_tokens(small, seed, length=length)
