@@ -22,7 +22,7 @@ from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.planes import planes, rotary_key, still
 from segre.checkpoint.reduce import Reduced, reduced
-from segre.checkpoint.rounding import Differences, Rounded, Touched
+from segre.checkpoint.rounding import Rounded, all_rewritten
 from segre.checkpoint.units import SHARED, kinds
 from segre.fields.interface import Array
 from segre.symmetry.wiring import stream_readers
@@ -49,8 +49,9 @@ class Number:
 def numbers(model: Model, progress: Progress = no_progress) -> tuple[Number, ...]:
     """The numbers of a checkpoint, with the effect of rounding, which is measured."""
     found = list(_numbers(model, progress, "numbers"))
+    whole = all_rewritten(model)  # perturbed by as much as rounding can have changed values
     again = [
-        list(_numbers(_rounded(model, draw), progress, "effect of rounding"))
+        list(_numbers(Rounded.of(model, whole, 1, draw), progress, "effect of rounding"))
         for draw in range(DRAWS)
     ]
     effects = np.array(
@@ -62,18 +63,6 @@ def numbers(model: Model, progress: Progress = no_progress) -> tuple[Number, ...
         Number(part, name, value, MARGIN * max(float(error), typical, ARITHMETIC))
         for (part, name, value), error in zip(found, most, strict=True)
     )
-
-
-def _rounded(model: Model, draw: int) -> Rounded:
-    """The checkpoint with all values perturbed by as much as rounding can have changed them."""
-    touched = {}
-    for part, every in model.held.items():
-        for held in every:
-            entry = model.store.entries[held.file]
-            rows, columns = entry.shape[0], int(np.prod(entry.shape[1:]))
-            whole = np.ones(rows, bool), np.zeros(columns, bool)
-            touched[part, held.label] = Touched(entry.dtype, *whole, np.zeros(0, np.int64), 0)
-    return Rounded.of(model, Differences(touched, 0.0, 1), seed=1, draw=draw)
 
 
 def _numbers(model: Model, progress: Progress, stage: str) -> Iterator[tuple[str, str, float]]:

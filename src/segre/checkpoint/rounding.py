@@ -13,6 +13,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,7 @@ from segre.checkpoint.layout import Held, Tensors
 from segre.checkpoint.model import Model, unit_roundoff
 from segre.checkpoint.outputs import Running
 from segre.checkpoint.sizes import row_blocks
+from segre.checkpoint.store import Entry
 from segre.errors import CheckpointError
 from segre.fields.interface import Array
 from segre.transformer.forward import Tokens
@@ -67,8 +69,18 @@ class Touched:
     dtype: DType  # the coarser of the two types
     rows: Array
     columns: Array
-    entries: Array  # flat indices of entries elsewhere that differ
-    elsewhere: int  # how many entries there are in neither such rows nor such columns
+    entries: Array = field(default_factory=lambda: np.zeros(0, np.int64))  # flat, elsewhere
+    elsewhere: int = 0  # how many entries there are in neither such rows nor such columns
+
+    @classmethod
+    def all_of(cls, entry: Entry, dtype: DType) -> Touched:
+        """A tensor of which rounding can have changed every entry."""
+        return cls(dtype, np.ones(entry.shape[0], bool), np.ones(prod(entry.shape[1:]), bool))
+
+    @property
+    def lines(self) -> bool:
+        """Whether whole rows or columns were rewritten."""
+        return bool(self.rows.any() or self.columns.any())
 
     @property
     def loose(self) -> bool:
@@ -107,14 +119,24 @@ class Differences:
     def edited(self) -> bool:
         """Whether the files are equal except for single entries, which were not rounded."""
         found = self.touched.values()
-        kept = not any(x.rows.any() or x.columns.any() for x in found)
         few = max(1.0, SINGLE * sum(x.elsewhere for x in found))
+        kept = not any(x.lines for x in found)
         return kept and sum(len(x.entries) for x in found) <= few
 
     @property
     def stray(self) -> int:
         """Entries of matrices that differ among others that are equal."""
         return sum(len(x.entries) for x in self.touched.values() if len(x.columns) > 1)
+
+
+def all_rewritten(model: Model) -> Differences:
+    """What is known of a checkpoint that has nothing in common with the other."""
+    touched: dict[Where, Touched] = {}
+    for part, every in model.held.items():
+        for held in every:
+            entry = model.store.entries[held.file]
+            touched[part, held.label] = Touched.all_of(entry, entry.dtype)
+    return Differences(touched, 0.0, model.store.parameters)
 
 
 def differences(one: Model, two: Model) -> Differences:
@@ -128,7 +150,11 @@ def differences(one: Model, two: Model) -> Differences:
             touched[part, ours.label] = found
             there, equal = there + known, equal + alike
     shared = equal / there if there else 1.0
-    _touch_vectors(touched, shared)
+    for part in one.parts:  # vectors are short, and often equal by chance: they go with matrices
+        own = [found for (where, _), found in touched.items() if where == part]
+        if shared < IN_PLACE or any(x.lines for x in own):
+            for found in own:
+                found.rows |= len(found.columns) == 1
     return Differences(touched, shared, there - equal)
 
 
@@ -144,22 +170,6 @@ def require_same_tensors(one: Model, two: Model) -> None:
             )
 
 
-def _chunks(
-    one: Model, two: Model, ours: Held, theirs: Held, dtype: DType
-) -> Iterator[tuple[int, Array, Array]]:
-    """Rows of a tensor of both files, in one type."""
-    files = ((one.store, ours.file), (two.store, theirs.file))
-    entry = one.store.entries[ours.file]
-    for start, stop in row_blocks(entry.shape[0], entry.size, SLAB):
-        x, y = (rounded(store.rows(file, start, stop), dtype) for store, file in files)
-        yield start, x, y
-
-
-def coarser(one: DType, two: DType) -> DType:
-    """The type with the larger rounding error."""
-    return max(one, two, key=unit_roundoff)
-
-
 def coarsest(one: Model, two: Model) -> DType:
     """The type with the largest rounding error in which either stores a weight."""
     types = {x.store.entries[h.file].dtype for x in (one, two) for p in x.held.values() for h in p}
@@ -168,60 +178,45 @@ def coarsest(one: Model, two: Model) -> DType:
 
 def _compared(one: Model, two: Model, ours: Held, theirs: Held) -> tuple[Touched, int, int]:
     """What of a tensor was rewritten; how many entries are not zero, and how many agree."""
-    a, b = one.store.entries[ours.file], two.store.entries[theirs.file]
-    dtype = coarser(a.dtype, b.dtype)
-    shape = (a.shape[0], int(np.prod(a.shape[1:])))
+    files = ((one.store, ours.file), (two.store, theirs.file))
+    entry, dtype = (
+        one.store.entries[ours.file],
+        max((store.entries[file].dtype for store, file in files), key=unit_roundoff),
+    )
+    out = Touched.all_of(entry, dtype)
     if ours.meaning != theirs.meaning:
-        return rewritten(dtype, *shape), a.size, 0
-    there, equal = (np.zeros((2, max(shape)), np.int64) for _ in range(2))
-    for start, x, y in _chunks(one, two, ours, theirs, dtype):
+        return out, entry.size, 0
+    height, width = len(out.rows), len(out.columns)
+
+    def chunks() -> Iterator[tuple[slice, Array, Array]]:
+        """Rows of both files, in one type."""
+        for start, stop in row_blocks(height, entry.size, SLAB):
+            x, y = (rounded(store.rows(file, start, stop), dtype) for store, file in files)
+            yield np.s_[start:stop], x, y
+
+    there, equal = ((np.zeros(height, int), np.zeros(width, int)) for _ in range(2))
+    for some, x, y in chunks():
         known = (x != 0) | (y != 0)
-        for sums, what in ((there, known), (equal, known & (x == y))):
+        for (by_row, by_column), what in ((there, known), (equal, known & (x == y))):
             found = np.count_nonzero(what)
             if found in (0, what.size):  # all or none: nothing to add up
-                sums[0, start : start + len(x)] = shape[1] if found else 0
-                sums[1, : shape[1]] += len(x) if found else 0
+                by_row[some] = width if found else 0
+                by_column += len(x) if found else 0
             else:
-                sums[0, start : start + len(x)] = what.sum(axis=1)
-                sums[1, : shape[1]] += what.sum(axis=0)
-    moved = equal < IN_PLACE * there
-    rows, columns = moved[0, : shape[0]], moved[1, : shape[1]]
-    out = Touched(dtype, rows, columns, np.zeros(0, np.int64), 0)
-    out.elsewhere = int((~rows).sum() * (~columns).sum())
-    if out.elsewhere and there[1].sum() > equal[1].sum():
+                by_row[some] = what.sum(axis=1)
+                by_column += what.sum(axis=0)
+    out.rows, out.columns = (
+        same < IN_PLACE * all_ for same, all_ in zip(equal, there, strict=True)
+    )
+    counts = int(there[1].sum()), int(equal[1].sum())
+    out.elsewhere = int((~out.rows).sum() * (~out.columns).sum())
+    if out.elsewhere and counts[0] > counts[1]:
         strays = [
-            np.flatnonzero((x != y) & ~rows[start : start + len(x), None] & ~columns)
-            + start * shape[1]
-            for start, x, y in _chunks(one, two, ours, theirs, dtype)
+            np.flatnonzero((x != y) & ~out.rows[some, None] & ~out.columns) + some.start * width
+            for some, x, y in chunks()
         ]
         out.entries = np.concatenate(strays)
-    return out, int(there[1].sum()), int(equal[1].sum())
-
-
-def rewritten(dtype: DType, rows: int, columns: int) -> Touched:
-    """A tensor of which rounding can have changed every entry."""
-    return Touched(dtype, np.ones(rows, bool), np.ones(columns, bool), np.zeros(0, np.int64), 0)
-
-
-def all_rewritten(model: Model) -> Differences:
-    """What is known of a checkpoint that has nothing in common with the other."""
-    touched: dict[Where, Touched] = {}
-    for part in model.parts:
-        for held in model.held[part]:
-            entry = model.store.entries[held.file]
-            shape = entry.shape[0], int(np.prod(entry.shape[1:]))
-            touched[part, held.label] = rewritten(entry.dtype, *shape)
-    return Differences(touched, 0.0, model.store.parameters)
-
-
-def _touch_vectors(touched: dict[Where, Touched], shared: float) -> None:
-    """Vectors are short, and often equal by chance: they go with the matrices of their part."""
-    for part in {part for part, _ in touched}:
-        own = [found for (where, _), found in touched.items() if where == part]
-        if shared < IN_PLACE or any(x.rows.any() or x.columns.any() for x in own):
-            for found in own:
-                if len(found.columns) == 1:
-                    found.rows[:] = True
+    return out, *counts
 
 
 @dataclass
@@ -284,10 +279,8 @@ class Rounded(Model):
             return out.astype(dtype, copy=False)
         rng = None
         if self.seed is not None:
-            name = f"{part}/{held.label}".encode()
-            rng = np.random.default_rng(
-                [self.seed, zlib.crc32(name), *([self.draw] * (self.draw > 0))]
-            )
+            name = zlib.crc32(f"{part}/{held.label}".encode())
+            rng = np.random.default_rng([self.seed, name, *([self.draw] * (self.draw > 0))])
         rows = out.reshape(len(out), -1)
         whole = found.whole
         for start, stop in row_blocks(len(rows), rows.size):
@@ -295,17 +288,13 @@ class Rounded(Model):
             if finer and mask is not None:
                 some[...] = np.where(mask, some, rounded(some, found.dtype).astype(np.float64))
             if rng is not None:
-                noise = self._noise(rng, spacing(some, found.dtype))
+                noise = spacing(some, found.dtype)
+                if self.draw:
+                    noise *= rng.uniform(-0.5, 0.5, noise.shape)
+                else:  # as far as on average: few that go up and down alike would cancel
+                    noise *= ROOT_MEAN_SQUARE
+                    flip_at_random(rng, noise)
                 if mask is not None and not mask.all():
                     noise *= mask
                 some += noise
         return out.astype(dtype, copy=False)
-
-    def _noise(self, rng: np.random.Generator, noise: Array) -> Array:
-        """Spacings as random moves, in place. Few that go up and down alike would cancel."""
-        if self.draw:
-            noise *= rng.uniform(-0.5, 0.5, noise.shape)
-        else:
-            noise *= ROOT_MEAN_SQUARE
-            flip_at_random(rng, noise)
-        return noise
