@@ -64,9 +64,10 @@ class Witness:
         for place, name, one in _named(self.spec):
             own = self.basis | self.head if place == "stream" else self.layers[place]
             if name in own or name not in GAINS:
-                element = own[name] if name in own else one.identity(self.spec)
-                for label, value in _arrays(one, element, _label(place, name, one)):
-                    out[label] = np.ascontiguousarray(value)
+                arrays = _arrays(one, own[name] if name in own else one.identity(self.spec))
+                for label, value in zip(_label(place, name, one), arrays, strict=True):
+                    if value is not None:
+                        out[label] = np.ascontiguousarray(value)
         with whole_file(path) as temporary:
             save_tensors(out, temporary, {"segre": "witness 1"})
 
@@ -105,19 +106,14 @@ def _label(place: str, name: str, one: Basis | Order) -> tuple[str, str]:
     return label, label if signs_alone else f"{label}_signs"
 
 
-def _arrays(
-    one: Basis | Order, element: Array, label: tuple[str, str]
-) -> Iterator[tuple[str, Array]]:
-    """An element as arrays of the file."""
+def _arrays(one: Basis | Order, element: Array) -> tuple[Array | None, Array | None]:
+    """An element as arrays of the file: orders, factors or matrices; and signs."""
     if isinstance(one, Order):
-        if "order" in one.kind:
-            yield label[0], element[0].astype(np.int64)
-        if "sign" in one.kind:
-            yield label[1], element[1]
-    elif one.group == "planes":
-        yield label[0], np.stack([element.real, element.imag], axis=-1)
-    else:
-        yield label[0], element[..., one.start :, one.start :]
+        order = element[0].astype(np.int64) if "order" in one.kind else None
+        return order, element[1] if "sign" in one.kind else None
+    if one.group == "planes":
+        return np.stack([element.real, element.imag], axis=-1), None
+    return element[..., one.start :, one.start :], None
 
 
 def _checked(found: dict[str, Array], spec: Transformer) -> Witness:
@@ -136,11 +132,13 @@ def _checked(found: dict[str, Array], spec: Transformer) -> Witness:
     out = Witness(layers={part: {} for part in layer_parts(spec)}, spec=spec)
     for place, name, one in _named(spec):
         label = _label(place, name, one)
-        if name in GAINS and label[0] not in left:
-            continue
-        element = _element(spec, one, label, take)
-        own = out.head if name in OF_HEAD else out.basis
-        (own if place == "stream" else out.layers[place])[name] = element
+        if name not in GAINS or label[0] in left:
+            of_stream = out.head if name in OF_HEAD else out.basis
+            own = of_stream if place == "stream" else out.layers[place]
+            if isinstance(one, Order):
+                own[name] = _order(one, label, take)
+            else:
+                own[name] = _basis(spec, one, label[0], take)
     for name in [name for name in left if name.partition(".")[2] in UNSIGNED]:
         if (left.pop(name) != 1).any():
             raise ValueError(f"{name} is not allowed for units of this kind")
@@ -149,15 +147,16 @@ def _checked(found: dict[str, Array], spec: Transformer) -> Witness:
     return out
 
 
-def _element(spec: Transformer, one: Basis | Order, label: tuple[str, str], take: Take) -> Array:
-    """An element from the arrays of a file, if it is one of the group."""
-    if isinstance(one, Basis):
-        return _basis(spec, one, label[0], take)
+def _order(one: Order, label: tuple[str, str], take: Take) -> Array:
+    """Orders and signs from the arrays of a file, if they are of the group."""
     shape, order, signs = (*one.copies, one.width), None, None
     if "order" in one.kind:
         order = take(label[0], shape)
-        for row in order.reshape(-1, one.width):
-            _require_permutation(row, one.blocks, label[0])
+        if (np.sort(order, axis=-1) != np.arange(one.width)).any():
+            raise ValueError(f"{label[0]} is not a permutation")
+        groups = order.reshape(-1, one.blocks) // one.blocks
+        if (groups != groups[:, :1]).any():
+            raise ValueError(f"{label[0]} mixes groups")
     if "sign" in one.kind:
         signs = take(label[1], shape)
         if not np.isin(signs, (-1.0, 1.0)).all():
@@ -168,13 +167,14 @@ def _element(spec: Transformer, one: Basis | Order, label: tuple[str, str], take
 
 
 def _basis(spec: Transformer, one: Basis, name: str, take: Take) -> Array:
+    """Factors or matrices from an array of a file, if they are of the group."""
+    free = one.width - one.start
     if one.group == "planes":
         pairs = take(name, (*one.copies, len(rotary_planes(spec, one.turning)), 2))
         factors = pairs[..., 0] + 1j * pairs[..., 1]
         if np.abs(np.abs(factors) - 1).max() > TOLERANCE:
             raise ValueError(f"{name} does not have modulus 1")
         return np.asarray(factors)
-    free = one.width - one.start
     matrix = take(name, (*one.copies, free, free))
     if np.abs(matrix @ matrix.swapaxes(-1, -2) - np.eye(free)).max() > TOLERANCE:
         raise ValueError(f"{name} is not orthogonal")
@@ -183,11 +183,3 @@ def _basis(spec: Transformer, one: Basis, name: str, take: Take) -> Array:
     out = one.identity(spec)
     out[..., one.start :, one.start :] = matrix
     return out
-
-
-def _require_permutation(row: Array, blocks: int, name: str) -> None:
-    if not np.array_equal(np.sort(row), np.arange(len(row))):
-        raise ValueError(f"{name} is not a permutation")
-    groups = row.reshape(-1, blocks) // blocks
-    if (groups != groups[:, :1]).any():
-        raise ValueError(f"{name} mixes groups")
