@@ -14,12 +14,11 @@ import pytest
 import torch
 import transformers
 
-from segre.checkpoint.canonical import canonical_parts
+from segre.checkpoint.canonical import canonical_parts, moved_parts
 from segre.checkpoint.commands import info
 from segre.checkpoint.info import Info, Product, describe
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model
-from segre.checkpoint.move import moved_parts
 from segre.checkpoint.saving import saving
 from segre.errors import CheckpointError, SegreError
 from segre.geometry.dimension import dimension

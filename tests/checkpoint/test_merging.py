@@ -14,8 +14,8 @@ from safetensors.numpy import load_file, save_file
 
 from segre.checkpoint.barrier import Between, loss
 from segre.checkpoint.model import Model
+from segre.checkpoint.one_form import untied
 from segre.checkpoint.outputs import outputs, random_tokens
-from segre.checkpoint.untied import untied
 from segre.checkpoints import align, barrier, merge, move, same
 from segre.errors import SegreError
 from segre.report.png import plot

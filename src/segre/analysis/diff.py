@@ -153,9 +153,9 @@ class Diff(Unbounded, Tabular):
             ],
             "updates": [one.document() for one in self.updates],
             "spectra": {name: one.spectrum.tolist() for name, one in self.largest.items()},
-            "heads": [one.document() for one in found.heads],
-            "units": [one.document() for one in found.units],
-            "tokens": [one.document() for one in found.tokens],
+            "heads": [vars(one) for one in found.heads],
+            "units": [vars(one) for one in found.units],
+            "tokens": [vars(one) for one in found.tokens],
             "outputs": self.outputs.document(),
         }
 

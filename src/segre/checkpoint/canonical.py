@@ -1,4 +1,4 @@
-"""The normal form of a checkpoint: one point of each fiber, the same for all copies.
+"""Points of the fiber of a checkpoint: a random one, and the normal form, the same for all copies.
 
 After the free continuous choices are removed (`reduced`), the basis of the stream is chosen from
 the token table, that of each head from its balanced factors, and heads and units are sorted by
@@ -32,6 +32,7 @@ from segre.checkpoint.units import SHARED, UNITS, biased, unit_sizes
 from segre.fields.interface import Array
 from segre.symmetry.basis import Basis
 from segre.symmetry.compact import Elements, act, of_layer, of_stream
+from segre.symmetry.move import RandomMove
 from segre.symmetry.orders import Order, expert_order, head_orders, unit_orders
 from segre.symmetry.space import FloatWeights, rotary_planes
 from segre.symmetry.wiring import expert_layer
@@ -56,9 +57,19 @@ def canonical_parts(model: Model) -> Iterator[tuple[str, Tensors]]:
         yield part, w
 
 
+def moved_parts(model: Model, seed: int) -> Iterator[tuple[str, Tensors]]:
+    """The parts of a checkpoint at a random point of its fiber, of bounded condition."""
+    move = RandomMove(model.spec, seed, lambda one: model.part(one[0], [one[1]])[one[1]])
+    for part in model.parts:
+        tensors = model.part(part)
+        move.part(part, tensors)
+        yield part, tensors
+
+
 def _stream_elements(spec: Transformer, embed: Tensors, slack: float) -> Elements:
     group = of_stream(spec)
-    table = embed["tokens"] if spec.discrete else _named(embed)
+    names = ("tokens",) if spec.discrete else ("W_P", "positions")  # whose columns have names
+    table = np.concatenate([embed[name] for name in names], axis=1)
     if not spec.embed:
         return {"stream": _chosen(group["stream"], table, slack)} if "stream" in group else {}
     out = {"embeddings": _chosen(group["embeddings"], table, slack)}
@@ -68,11 +79,6 @@ def _stream_elements(spec: Transformer, embed: Tensors, slack: float) -> Element
         rows = read["W_E"] * weights(spec.embed)  # whose sums are 0 without weights
         out["stream"] = _chosen(group["stream"], rows, slack)
     return out
-
-
-def _named(embed: Tensors) -> Array:
-    """Columns of the stream that have names: entries of a patch, and positions."""
-    return np.concatenate([embed["W_P"], embed["positions"]], axis=1)
 
 
 def _chosen(one: Basis | Order, table: Array, slack: float) -> Array:

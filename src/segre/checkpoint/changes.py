@@ -50,10 +50,6 @@ class Spot:
     distance: float
     text: str = ""
 
-    def document(self) -> dict[str, Any]:
-        """As plain data, for JSON."""
-        return vars(self)
-
 
 @dataclass(frozen=True)
 class Update:

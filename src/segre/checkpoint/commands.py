@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from segre.checkpoint.align import Alignment, FartherError, Nearness
-from segre.checkpoint.canonical import canonical_parts
+from segre.checkpoint.canonical import canonical_parts, moved_parts
 from segre.checkpoint.common_inputs import Way
 from segre.checkpoint.comparison import Check, Comparison
 from segre.checkpoint.function import require_same_architecture
@@ -24,7 +24,6 @@ from segre.checkpoint.gguf import convert
 from segre.checkpoint.info import Info, describe
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model, Progress, no_progress
-from segre.checkpoint.move import moved_parts
 from segre.checkpoint.opening import in_place, write_back
 from segre.checkpoint.outputs import furthest, outputs, random_tokens
 from segre.checkpoint.overflow import within_float64
@@ -68,10 +67,6 @@ class Moved:
         place = self.part if self.part in ("embed", "head") else f"layer {self.part}"
         return f"{place}, {self.name}"
 
-    def document(self) -> dict[str, Any]:
-        """As plain data, for JSON."""
-        return vars(self)
-
 
 @dataclass(frozen=True)
 class Written(Tabular):
@@ -108,7 +103,7 @@ class Written(Tabular):
             "directory": None if self.directory is None else shown(self.directory),
             "roundoff": self.roundoff,
             "outputs": {"difference": self.difference, "tolerance": self.tolerance},
-            "changes": [change.document() for change in self.changes],
+            "changes": [vars(change) for change in self.changes],
             "left_out": list(self.unused),
             **({"by": self.by} if self.by else {}),
             **({"blocks": [b.document() for b in self.blocks]} if self.blocks else {}),
@@ -151,9 +146,8 @@ def canonical(
     (True, 'the normal form, with the same function')
     """
     with Model.open(directory) as model:
-        parts = canonical_parts(model)
-        written = _write(model, parts, target, report=report, seed=seed, progress=progress)
-        return replace(written, what="the normal form, with the same function")
+        parts, what = canonical_parts(model), "the normal form, with the same function"
+        return _write(model, parts, target, what, report=report, seed=seed, progress=progress)
 
 
 @within_float64(1)
@@ -176,9 +170,9 @@ def move(
     (True, 'different weights (seed 1) with the same function')
     """
     with Model.open(directory) as model:
-        parts = moved_parts(model, seed)
-        written = _write(model, parts, target, report=report, seed=seed, progress=progress)
-        return replace(written, what=f"different weights (seed {seed}) with the same function")
+        parts, what = moved_parts(model, seed), f"different weights (seed {seed})"
+        what = f"{what} with the same function"
+        return _write(model, parts, target, what, report=report, seed=seed, progress=progress)
 
 
 @within_float64(2)
@@ -253,14 +247,11 @@ def align(
         a, b = way.opened(a), way.opened(b)
         said, batches = way.inputs(a, b)
         alignment = Alignment(a, b, rounds, progress, batches)
-
-        def write(parts: Iterator[tuple[str, Tensors]]) -> Written:
-            return _write(b, parts, target, report=report, seed=seed, progress=progress, other=a)
-
+        how: dict[str, Any] = {"report": report, "seed": seed, "progress": progress, "other": a}
         try:
-            written = write(alignment.parts())
+            written = _write(b, alignment.parts(), target, **how)
         except FartherError:
-            written = write(alignment.unchanged())
+            written = _write(b, alignment.unchanged(), target, **how)
         blocks = (*alignment.blocks.values(), alignment.total)
         return replace(written, blocks=blocks, by=said)
 
@@ -300,6 +291,7 @@ def _write(
     model: Model,
     parts: Iterator[tuple[str, Tensors]],
     target: Where | None,
+    what: str = "",
     *,
     report: bool,
     seed: int,
@@ -308,10 +300,7 @@ def _write(
 ) -> Written:
     """Write parts as they come, and compare with the model that they came from."""
     inputs = [] if other is None else other.store.inputs
-    changes: list[Moved] = []
-    kept = Kept(model)
-    memory = nullcontext(Saving(model, kept))
-    difference = None
+    kept, changes, difference = Kept(model), list[Moved](), None
 
     def compared(place: Any) -> None:
         """Compare outputs with those of what was written, before it gets its name."""
@@ -322,30 +311,27 @@ def _write(
                 ours, theirs = (outputs(each, tokens, progress) for each in (model, written))
             difference = furthest(ours, theirs)
 
+    memory = nullcontext(Saving(model, kept))
     with memory if target is None else saving(model, target, inputs, compared) as save:
         for done, (part, tensors) in enumerate(parts):
             progress("writing", done, len(model.parts))
             save.part(part, tensors)
-            if report:
-                changes += [
-                    Moved(part, name, _change(model.part(part, [name])[name], value))
-                    for name, value in tensors.items()
-                ]
+            for name, value in tensors.items() if report else ():
+                before = model.part(part, [name])[name]
+                size = inner(before, before)
+                change = (apart(before, value) / size) ** 0.5 if size else float(value.any())
+                changes.append(Moved(part, name, change))
+    in_memory: dict[str, Any] = {}
     if target is None:
+        in_memory = {"tensors": kept.arrays, "config": model.store.config}
         compared((kept.arrays, model.store.config))
-    unit = model.roundoff()
     return Written(
         None if target is None else Path(target),
-        unit,
+        model.roundoff(),
         tuple(changes),
         difference,
-        outputs_tolerance(unit),
+        outputs_tolerance(model.roundoff()),
         model.unused,
-        tensors=kept.arrays if target is None else {},
-        config=model.store.config if target is None else {},
+        what,
+        **in_memory,
     )
-
-
-def _change(before: Array, after: Array) -> float:
-    size = inner(before, before)
-    return (apart(before, after) / size) ** 0.5 if size else float(after.any())

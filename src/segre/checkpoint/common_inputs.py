@@ -17,8 +17,8 @@ from segre.checkpoint.inputs import (
     read_text,
 )
 from segre.checkpoint.model import Model
+from segre.checkpoint.one_form import untied
 from segre.checkpoint.outputs import random_tokens as random_inputs
-from segre.checkpoint.untied import untied
 from segre.errors import CheckpointError, SpecError
 from segre.files import read_given
 from segre.transformer.forward import Tokens

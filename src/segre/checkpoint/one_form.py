@@ -18,14 +18,16 @@ import numpy as np
 
 from segre.checkpoint.dtypes import as_floats
 from segre.checkpoint.function import differing_keys
-from segre.checkpoint.layout import Held, Tensors
-from segre.checkpoint.model import Model
+from segre.checkpoint.layout import Held, Tensors, layout
+from segre.checkpoint.model import Model, described
 from segre.checkpoint.reduce import silent, units_without_effect
 from segre.checkpoint.served import require_normal_form
 from segre.checkpoint.store import Store
 from segre.errors import CheckpointError, UnsupportedError
 from segre.fields.interface import Array
 from segre.models.family import Stored
+from segre.models.registry import from_config
+from segre.symmetry.compact import stream_freedom
 from segre.transformer.choices import Bias
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import part_shapes, parts
@@ -295,3 +297,29 @@ def _unit_axis(name: str) -> int | None:
     if kind not in ("W", "b", "c", "S") or (kind in "bc" and end == "down"):
         return None
     return UNIT_AXES.get(end)
+
+
+def untied(model: Model) -> Model:
+    """The model with a copy of its token table as unembedding; unchanged if it has one already.
+
+    The function stays the same. But the gain of the last norm, which a tied table cannot absorb, is
+    then absorbed by the unembedding: the stream of a pre-norm model can be rotated by any
+    orthogonal matrix, not only permuted.
+    """
+    if not model.spec.tied:
+        return model
+    config = {**model.store.config, "tie_word_embeddings": False}
+    spec = from_config(config, model.name, defaults=False)
+    where = {
+        name: held.file
+        for every in layout(spec, model.family, config).values()
+        for held in every
+        for name in held.names
+    }
+    table = next(held.file for held in model.held["embed"] if "tokens" in held.names)
+    if spec.transform or "W_U" not in where or stream_freedom(spec) != "orthogonal":
+        raise UnsupportedError(
+            f"{model.name!r}: --untie has no effect on a {model.family} model; allowed: pre-norm "
+            "models"
+        )
+    return described(model.store.with_copy(table, where["W_U"], config))
