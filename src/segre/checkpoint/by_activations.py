@@ -8,9 +8,8 @@ all tokens instead of its entries, and a unit by its activations.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -25,14 +24,7 @@ from segre.checkpoint.units import signed
 from segre.fields import Real
 from segre.fields.interface import Array
 from segre.symmetry.compact import Elements, act, of_stream, stream_freedom
-from segre.transformer.forward import (
-    Place,
-    Tokens,
-    embed,
-    finished,
-    sublayer_weights,
-    through,
-)
+from segre.transformer.forward import Place, Tokens, layer_by_layer
 from segre.transformer.layers import SHARED
 from segre.transformer.spec import Transformer
 
@@ -45,12 +37,12 @@ WATCHED = (READ, UNITS, SHARED)
 # --- running reduced weights ----------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass
 class OnePart:
-    """The tensors of one part, as a source of weights."""
+    """The tensors of one part at a time, as a source of weights."""
 
-    tensors: Tensors
     spec: Transformer
+    tensors: Tensors = field(default_factory=dict)
 
     def part(
         self, _part: str, names: Iterable[str] | None = None, dtype: npt.DTypeLike = np.float64
@@ -65,41 +57,33 @@ class OnePart:
 
 
 class Run:
-    """The state of a checkpoint while it runs on tokens."""
+    """A checkpoint that runs on tokens while its parts come, and what was seen in the last one."""
 
     def __init__(self, spec: Transformer, batches: Sequence[Tokens]) -> None:
-        self.spec, self.batches, self.depth = spec, batches, 0
-        self.streams: list[Array] = []
+        self.turn: Callable[[Array], Array] = lambda x: x  # of the stream, where the layers begin
+        self.streams: dict[int, list[Array]] = {}  # by depth: (d, tokens), for every batch
+        self.seen: dict[str, list[Array]] = {}  # by point: (..., rows, tokens)
+        self._source = OnePart(spec)
+        self._steps = layer_by_layer(self._source, batches, Real(), hook=self._keep)
+        self._due = next(self._steps)
 
-    @property
-    def stream(self) -> Array:
-        """The stream of all tokens, side by side: (d, tokens)."""
-        return np.concatenate([_beside(x)[0, 0] for x in self.streams], axis=-1)
+    def part(self, part: str, w: Tensors) -> None:
+        """Run a part. Where nothing is embedded, the stream begins with its inputs."""
+        self.streams, self.seen, due = {}, {}, ""
+        while due != part:
+            due = self._due
+            self._source.tensors = w if due == part else {}
+            self._due = next(self._steps, "")
 
-    def embed(self, w: Tensors) -> None:
-        """Run the embedding, up to the first layer."""
-        source = OnePart(w, self.spec)
-        self.streams = [embed(source, tokens, Real()) for tokens in self.batches]
-
-    def layer(self, w: Tensors, points: Sequence[str] = ()) -> Iterator[Tensors]:
-        """The values at some points of a layer, (..., rows, tokens), for every depth it is at."""
-        if not self.streams:
-            self.embed({})  # the stream begins with its inputs
-        spec, batches = self.spec, self.batches
-        read = partial(sublayer_weights, OnePart(w, spec))
-        for _ in range(spec.layers if spec.share else 1):
-            self.depth += 1
-            seen: dict[str, list[Array]] = {}
-
-            def keep(
-                _place: Place, name: str, x: Array, seen: dict[str, list[Array]] = seen
-            ) -> Array:
-                if name in points:
-                    seen.setdefault(name, []).append(_beside(x))
-                return x
-
-            finished(through(spec, [self.depth], [self.streams], batches, Real(), read, hook=keep))
-            yield {name: np.concatenate(found, axis=-1) for name, found in seen.items()}
+    def _keep(self, place: Place, name: str, x: Array) -> Array:
+        depth = place.depth(name)
+        if depth == 0:
+            x = self.turn(x)
+        if depth is not None:
+            self.streams.setdefault(depth, []).append(_beside(x)[0, 0])
+        elif name in WATCHED:
+            self.seen.setdefault(name, []).append(_beside(x))
+        return x
 
 
 def _beside(x: Array) -> Array:
@@ -116,20 +100,18 @@ def stream_by_activations(
 ) -> Elements:
     """The basis in which the hidden states of the second are closest to those of the first."""
     spec = one.spec
-    runs = Run(spec, batches), Run(spec, batches)
+    ours, theirs = Run(spec, batches), Run(spec, batches)
     votes: Array = np.zeros((spec.d, spec.d))
     known: Elements = {}
     for done, (a, b) in enumerate(zip(reduced(one), reduced(two), strict=True)):
         progress("hidden states", done, len(one.parts))
         if a.part == "embed":
             known = match_stream(spec, a.tensors, b.tensors)
-            for run, found in zip(runs, (a, b), strict=True):
-                run.embed(found.tensors)
-            votes = votes + _vote(spec, *(run.stream for run in runs))
-        elif a.part != "head":
-            both = (run.layer(w.tensors) for run, w in zip(runs, (a, b), strict=True))
-            for _ in zip(*both, strict=True):
-                votes = votes + _vote(spec, *(run.stream for run in runs))
+        if a.part != "head":
+            ours.part(a.part, a.tensors)
+            theirs.part(b.part, b.tensors)
+            for pair in zip(ours.streams.values(), theirs.streams.values(), strict=True):
+                votes = votes + _vote(spec, *(np.concatenate(x, axis=-1) for x in pair))
     return known if stream_freedom(spec) == "none" else known | best_stream(spec, votes)
 
 
@@ -163,21 +145,19 @@ class Watched(Finder):
     ) -> Elements:
         """The given basis, in which the second model is run from here on."""
         for run, w in zip(self.runs, (one, two), strict=True):
-            run.embed(w)
+            run.part("embed", w)
         if "stream" in self.basis:
             stream, by = of_stream(spec)["stream"], self.basis["stream"]
-            self.runs[1].streams = [stream.on(by, x) for x in self.runs[1].streams]
+            self.runs[1].turn = lambda x: stream.on(by, x)
         return self.basis
 
     def layer(self, spec: Transformer, part: str, one: Tensors, two: Tensors) -> None:
         """Bring heads and units of a layer of `two` near to those of `one`, in place."""
-        seen, values = [], []
+        seen = []
         for run, w in zip(self.runs, (one, two), strict=True):
-            depths = list(run.layer(w, WATCHED))
-            every = {n: np.concatenate([x[n] for x in depths], axis=-1) for n in depths[0]}
-            seen.append(every)
-            values.append(_values(w, every))
-        out = match_layer(spec, part, values[0], values[1], self.near)
+            run.part(part, w)
+            seen.append({name: np.concatenate(x, axis=-1) for name, x in run.seen.items()})
+        out = match_layer(spec, part, _values(one, seen[0]), _values(two, seen[1]), self.near)
         out |= _units(spec, part, out, (one, two), seen)
         act(spec, part, out, two)
         self.layers[part] = out

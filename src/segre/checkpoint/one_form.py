@@ -36,7 +36,6 @@ TABLES = ("tokens", "positions", "types")  # stored by row, as in all files
 UNIT_AXES = {"gate": -2, "up": -2, "down": -1}  # of the units of MLPs, by the end of a name
 KEYS_AND_VALUES = ("W_K", "b_K", "W_V", "b_V", "normk.gain")
 SIZES = ("vocab", "layers", "ff", "eff", "shared", "kv", "bias", "tied")  # keys that may differ
-Ways = dict[str, tuple[float, float]]  # by tensor: factor and summand of the numbers in the file
 
 
 @dataclass(frozen=True)
@@ -50,56 +49,59 @@ class OneForm:
 
 
 @dataclass
+class Part:
+    """The tensors of a part of a design, in the types of the file, and how numbers are meant."""
+
+    tensors: Tensors = field(default_factory=dict)
+    ways: dict[str, tuple[float, float]] = field(default_factory=dict)  # factor and summand
+    constants: list[Held] = field(default_factory=list)
+
+    def floats(self) -> Tensors:
+        """The tensors as the model uses them."""
+        out = {}
+        for name, x in self.tensors.items():
+            times, plus = self.ways.get(name, (1.0, 0.0))
+            out[name] = as_floats(np.ascontiguousarray(x), np.dtype(np.float64)) * times + plus
+        return out
+
+
+@dataclass
 class Parts:
-    """A model as the tensors of its design, in the types of its file."""
+    """A model by the tensors of its design: views of what is stored."""
 
     model: Model
     spec: Transformer
-    tensors: dict[str, Tensors]
-    ways: dict[str, Ways]
-    constants: dict[str, list[Held]]
+    parts: dict[str, Part]
     said: list[str] = field(default_factory=list)
 
     @classmethod
     def of(cls, model: Model) -> Parts:
-        """Every tensor of the design by itself: a view of what is stored."""
-        tensors: dict[str, Tensors] = {}
-        ways: dict[str, Ways] = {}
-        constants: dict[str, list[Held]] = {}
+        """Every tensor of the design by itself."""
+        parts: dict[str, Part] = {}
         for part, held in model.held.items():
-            own = tensors[part] = {}
-            ways[part] = {}
-            constants[part] = [x for x in held if x.how.shape]
-            for x in held:
-                if not x.how.shape:
-                    plain = replace(x, how=replace(x.how, times=1.0, plus=0.0))
-                    plain.put(plain.unpack(model.store.raw(x.file)), own)
-                    ways[part] |= dict.fromkeys(x.names, (x.how.times, x.how.plus))
-        return cls(model, model.spec, tensors, ways, constants)
-
-    def floats(self, part: str) -> Tensors:
-        """The tensors of a part as the model uses them."""
-        out = {}
-        for name, x in self.tensors[part].items():
-            times, plus = self.ways[part].get(name, (1.0, 0.0))
-            out[name] = as_floats(np.ascontiguousarray(x), np.dtype(np.float64)) * times + plus
-        return out
+            own = parts[part] = Part(constants=[x for x in held if x.how.shape])
+            for x in (x for x in held if not x.how.shape):
+                plain = replace(x, how=replace(x.how, times=1.0, plus=0.0))
+                plain.put(plain.unpack(model.store.raw(x.file)), own.tensors)
+                own.ways |= dict.fromkeys(x.names, x.meaning)
+        return cls(model, model.spec, parts)
 
     def as_model(self) -> Model:
         """The model again, with one tensor of the file for each tensor of the design."""
         arrays: dict[str, Array] = {}
         held: dict[str, list[Held]] = {}
         for part in parts(self.spec):
-            held[part] = list(self.constants.get(part, ()))
+            given = self.parts[part]
+            held[part] = list(given.constants)
             arrays |= {x.file: self.model.store.raw(x.file) for x in held[part]}
             for name, shape in part_shapes(self.spec, part).items():
-                times, plus = self.ways[part].get(name, (1.0, 0.0))
                 stacked = len(shape) == 3 and name[:2] in ("W_", "c_") and name[2:] in UNIT_AXES
-                how = Stored((name,), name in TABLES, stacked=stacked, times=times, plus=plus)
-                own = Held(f"{part}/{name}", how, (shape,))
-                plain = replace(own, how=replace(how, times=1.0, plus=0.0))
-                arrays[own.file] = plain.pack(self.tensors[part])
-                held[part].append(own)
+                plain = Held(
+                    f"{part}/{name}", Stored((name,), name in TABLES, stacked=stacked), (shape,)
+                )
+                arrays[plain.file] = plain.pack(given.tensors)
+                times, plus = given.ways.get(name, (1.0, 0.0))
+                held[part].append(replace(plain, how=replace(plain.how, times=times, plus=plus)))
         store = Store.of(self.model.name, self.model.store.config, arrays)
         return replace(self.model, store=store, spec=self.spec, held=held, copies={}, carried=())
 
@@ -165,14 +167,14 @@ def _leave_out(given: Parts) -> None:
     layers = [part for part in parts(spec) if part not in ("embed", "head")]
     kept, dead = list[str](), dict[str, int]()
     for part in layers:
-        w = given.floats(part)
+        own = given.parts[part].tensors
+        w = given.parts[part].floats()
         if silent(spec, part, w, unit):
             continue
         kept.append(part)
         found = units_without_effect(spec.at(part), w, unit)
         if found.any():
             dead[part] = int(found.sum())
-            own = given.tensors[part]
             found[0] &= not found.all()  # an MLP has at least one unit
             for name in list(own):
                 axis = _unit_axis(name)
@@ -187,13 +189,9 @@ def _leave_out(given: Parts) -> None:
             f"({', '.join(gone)})"
         )
         _keep(given, kept)
-    widths = [w["W_up"].shape[0] for w in given.tensors.values() if _dense(w)]
+    every = (part.tensors["W_up"] for part in given.parts.values() if "W_up" in part.tensors)
+    widths = [len(up) for up in every if up.ndim == 2]  # of MLPs that are not of experts
     given.spec = replace(given.spec, ff=max(widths, default=spec.ff))
-
-
-def _dense(w: Tensors) -> bool:
-    """Whether a part has an MLP that is not one of experts."""
-    return "W_up" in w and w["W_up"].ndim == 2
 
 
 def _counted(dead: Mapping[str, int]) -> str:
@@ -217,10 +215,8 @@ def _keep(given: Parts, kept: list[str]) -> None:
     if not isinstance(spec.dense, tuple):
         lists["dense"] = sum(i < spec.dense for i in old)
     given.spec = replace(spec, layers=len(old), **lists)
-    names = {"embed": "embed", **{str(i): part for i, part in enumerate(kept, 1)}, "head": "head"}
-    given.tensors = {new: given.tensors[part] for new, part in names.items()}
-    given.ways = {new: given.ways[part] for new, part in names.items()}
-    given.constants = {new: given.constants[part] for new, part in names.items()}
+    names = zip(parts(given.spec), ("embed", *kept, "head"), strict=True)
+    given.parts = {new: given.parts[part] for new, part in names}
 
 
 # --- what only one of both has --------------------------------------------------------------------
@@ -228,23 +224,17 @@ def _keep(given: Parts, kept: list[str]) -> None:
 
 def _common(own: Transformer, other: Transformer) -> Transformer:
     """A design, with everything that the other has and it has not."""
+    biases = {own.bias, other.bias} - {"none"}  # of several, the fewest that are at least these
+    attention: Bias = "attn" if biases == {"qkv", "attn"} else "all"
+    both = attention if len(biases) > 1 else next(iter(biases), own.bias)
     return replace(
         own,
         kv=lcm(own.kv, other.kv),
-        bias=_both(own.bias, other.bias),
+        bias=both,
         tied=own.tied and other.tied,
         vocab=min(own.vocab, other.vocab),
         **{key: max(getattr(own, key), getattr(other, key)) for key in ("ff", "eff", "shared")},
     )
-
-
-def _both(one: Bias, two: Bias) -> Bias:
-    """The fewest biases that are at least those of both."""
-    if one == two or two == "none":
-        return one
-    if one == "none":
-        return two
-    return "attn" if {one, two} == {"qkv", "attn"} else "all"
 
 
 def _fit(given: Parts, spec: Transformer) -> None:
@@ -254,18 +244,17 @@ def _fit(given: Parts, spec: Transformer) -> None:
         given.said.append(f"has {before.kv} key-value heads, compared as {spec.kv} with copies")
     if before.tied and not spec.tied:
         given.said.append("has a tied table, which is compared as two equal tables")
-        given.tensors["head"]["W_U"] = given.tensors["embed"]["tokens"].T
-        given.ways["head"]["W_U"] = given.ways["embed"]["tokens"]
+        embed, head = given.parts["embed"], given.parts["head"]
+        head.tensors["W_U"] = embed.tensors["tokens"].T
+        head.ways["W_U"] = embed.ways["tokens"]
     if before.bias != spec.bias:
         given.said.append(f"has {_BIASES[before.bias]}; the missing ones count as zero")
     for part in parts(spec):
-        own = given.tensors[part]
+        own = given.parts[part].tensors
         some = next((x.dtype for x in own.values()), np.dtype(np.float32))
         for name, shape in part_shapes(spec, part).items():
-            if name not in own:
-                own[name] = np.zeros(shape, some)
-            elif own[name].shape != shape:
-                own[name] = _fitted(name, own[name], shape)
+            x = own.get(name)
+            own[name] = np.zeros(shape, some) if x is None else _fitted(name, x, shape)
 
 
 _BIASES = {
@@ -279,6 +268,8 @@ _BIASES = {
 
 def _fitted(name: str, x: Array, shape: tuple[int, ...]) -> Array:
     """A tensor in another shape: copied heads, units that are zero, or the first tokens."""
+    if x.shape == shape:
+        return x
     axis = _unit_axis(name)
     if axis is not None:
         more = [(0, 0)] * x.ndim
