@@ -39,12 +39,6 @@ def unknown(one: Model, two: Model) -> str:
     return said if keys else ""
 
 
-def require_known(one: Model, two: Model) -> None:
-    """Refuse two checkpoints whose configs differ in a way that segre cannot judge."""
-    if said := unknown(one, two):
-        raise CheckpointError(f"{one.name!r} and {two.name!r}: {said}")
-
-
 def differing_keys(one: Transformer, two: Transformer) -> list[str]:
     """The keys of specs in which two functions differ, scales of scores aside."""
     length = max(one.t, two.t)
@@ -119,12 +113,7 @@ def scales_apart(one: Model, two: Model) -> str:
     """How the scales of the scores differ, in words; empty if they do not."""
     if not _ratios(one.spec, two.spec):
         return ""
-    keys = [key for key in ("scale", "bylayer", "rescale") if _get(one, key) != _get(two, key)]
-    return in_words(one.spec, two.spec, keys)
-
-
-def _get(model: Model, key: str) -> Any:
-    return getattr(model.spec, key)
+    return in_words(one.spec, two.spec, ["scale", "bylayer", "rescale"])
 
 
 def restated(two: Model, one: Model) -> Model:

@@ -23,7 +23,6 @@ from segre.checkpoint.function import (
     differing_keys,
     in_words,
     lengths,
-    require_known,
     require_same_architecture,
     restated,
     scales_apart,
@@ -43,6 +42,7 @@ from segre.checkpoint.rounding import (
 )
 from segre.checkpoint.strata import lost_signs, special_points, special_stream
 from segre.checkpoint.witness import Witness
+from segre.errors import CheckpointError
 from segre.fields.interface import Array
 from segre.symmetry.compact import of_stream
 from segre.transformer.forward import Tokens
@@ -239,7 +239,8 @@ def check_blocks(
     form = in_one_design(one, two)
     one, two = form.one, form.two
     require_same_architecture(one, two)
-    require_known(one, two)
+    if said := unknown(one, two):
+        raise CheckpointError(f"{one.name!r} and {two.name!r}: {said}")
     turns = Witness.read(witness, one.spec)
     found = differences(one, two)
     stream = turns.basis.get("stream")

@@ -39,18 +39,6 @@ def require_normal_form(spec: Transformer) -> None:
         )
 
 
-def _is_attention_alone(spec: Transformer) -> bool:
-    """One layer of attention on matrices: nothing but its heads and biases is free."""
-    alone = spec.layers == 1 and spec.mlp == "none" and spec.norm == "none"
-    return alone and not spec.embedded
-
-
-def _keeps_its_embeddings(spec: Transformer) -> bool:
-    """Whether the table of tokens, read at the end too, lets no gain of its norm be absorbed."""
-    alone = spec.pos != "learned" and not spec.types
-    return spec.tied and spec.transform and spec.norm == "layer" and spec.bias == "none" and alone
-
-
 def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
     """The unsupported choices, each with a description."""
     if spec.experts and (spec.norm != "rms" or spec.place != "pre"):
@@ -85,9 +73,14 @@ def _missing(spec: Transformer) -> Iterator[tuple[str, str]]:
         yield "outbias", "labels without biases after a norm of the stream"
     if spec.qknorm and (spec.still or 0 in every(spec.base, spec.layers)):
         yield "qknorm", "norms of partially rotary queries and keys"
-    if not _is_attention_alone(spec) and not (spec.norm != "none" and spec.gain and spec.residual):
+    # one layer of attention on matrices: nothing but its heads and biases is free
+    bare = spec.layers == 1 and spec.mlp == "none" and spec.norm == "none" and not spec.embedded
+    if not bare and not (spec.norm != "none" and spec.gain and spec.residual):
         yield "norm", "models without norms, without gains or without skips"
-    if spec.embnorm and spec.place != "post" and not _keeps_its_embeddings(spec):
+    # a table of tokens that is read at the end too may let no gain of its norm be absorbed
+    alone = spec.tied and spec.transform and spec.pos != "learned" and not spec.types
+    kept = alone and spec.norm == "layer" and spec.bias == "none"
+    if spec.embnorm and spec.place != "post" and not kept:
         yield "embnorm", "normed embeddings before pre-norm layers, except with tied tables only"
     if spec.place == "post" and spec.embedded and not spec.embnorm and not spec.tied:
         yield "place", "post-norms with embeddings that are neither normed nor tied"

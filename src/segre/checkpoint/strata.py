@@ -55,11 +55,30 @@ class Special:
     text: str
 
 
-def special_points(spec: Transformer, found: Reduced) -> list[Special]:
+def special_points(spec: Transformer, found: Reduced) -> Iterator[Special]:
     """The special features of a part, which allow more changes than the symmetries."""
     if found.part in ("embed", "head"):
-        return []
-    return list(_special(spec.at(found.part), found.tensors))
+        return
+    spec, w = spec.at(found.part), found.tensors
+    for one, two in equal_patterns(spec, w)[:1]:
+        yield Special("head", f"heads {one + 1} and {two + 1} have the same attention pattern")
+    silent = np.flatnonzero(~w["W_V"].any(axis=(1, 2, 3)))
+    if len(silent):
+        yield Special("head", f"values of key-value heads {listed(silent)} are zero")
+    for norm, (place, of) in _SIGNED.items():
+        if spec.normed_inside or norm in NORMED:
+            zero = np.flatnonzero(w.get(f"{norm}.gain", np.ones(1)) == 0)
+            if len(zero):
+                yield Special(place, f"gains {listed(zero)} of {of} are zero")
+    for kind in kinds(w) if spec.mlp != "none" else ():
+        word = "shared MLP units" if kind == SHARED else "MLP units"
+        for one, two in duplicate_units(spec, w, kind)[:1]:
+            yield Special("MLP", f"{word} {one + 1} and {two + 1} have parallel input weights")
+        dead = np.flatnonzero(dead_units(spec, w, kind))
+        if len(dead):
+            yield Special("MLP", f"{word} {listed(dead)} have zero output")
+    for one, two in equal_experts(w)[:1]:
+        yield Special("MLP", f"experts {one + 1} and {two + 1} have the same affinities")
 
 
 def special_stream(model: Model) -> str | None:
@@ -86,31 +105,6 @@ def lost_signs(model: Model) -> str | None:
             if unsure(model.part(part, [name])[name], UNSURE * model.roundoff()).any():
                 return "a gain of the last norm is so small that rounding can change its sign"
     return None
-
-
-def _special(spec: Transformer, w: Tensors) -> Iterator[Special]:
-    for one, two in equal_patterns(spec, w)[:1]:
-        text = f"heads {one + 1} and {two + 1} have the same attention pattern"
-        yield Special("head", text)
-    silent = np.flatnonzero(~w["W_V"].any(axis=(1, 2, 3)))
-    if len(silent):
-        yield Special("head", f"values of key-value heads {listed(silent)} are zero")
-    for norm, (place, of) in _SIGNED.items():
-        if spec.normed_inside or norm in NORMED:
-            zero = np.flatnonzero(w.get(f"{norm}.gain", np.ones(1)) == 0)
-            if len(zero):
-                yield Special(place, f"gains {listed(zero)} of {of} are zero")
-    if spec.mlp == "none":
-        return
-    for kind in kinds(w):
-        word = "shared MLP units" if kind == SHARED else "MLP units"
-        for one, two in duplicate_units(spec, w, kind)[:1]:
-            yield Special("MLP", f"{word} {one + 1} and {two + 1} have parallel input weights")
-        dead = np.flatnonzero(dead_units(spec, w, kind))
-        if len(dead):
-            yield Special("MLP", f"{word} {listed(dead)} have zero output")
-    for one, two in equal_experts(w)[:1]:
-        yield Special("MLP", f"experts {one + 1} and {two + 1} have the same affinities")
 
 
 def listed(indices: Array) -> str:
@@ -154,23 +148,18 @@ def duplicate_units(spec: Transformer, w: Tensors, kind: str = UNITS) -> list[tu
 
     Those of experts are compared within each, and counted from one expert to the next.
     """
-    every = [as_dense(w)] if kind == SHARED else by_expert(w)
     out: list[tuple[int, int]] = []
-    for number, own in enumerate(every):
-        first = number * len(own["W_up"])
-        out += [(first + i, first + j) for i, j in _duplicates(spec, own)]
+    for number, own in enumerate([as_dense(w)] if kind == SHARED else by_expert(w)):
+        alive = np.flatnonzero(~dead_units(spec, own))
+        up, size = _unit(_sketch(own, "up")[alive])
+        if spec.gated:
+            gate, size = _unit(_sketch(own, "gate")[alive])
+            free = np.where(up[:, :1] < 0, -1.0, 1.0) if signed(spec) else 1.0
+            up = np.concatenate([up * free, gate], axis=1)
+        points = up if scaled(spec) and not spec.gated else np.concatenate([up, size], axis=1)
+        at = alive + number * len(own["W_up"])
+        out += [(int(at[i]), int(at[j])) for i, j in near_pairs(points)]
     return out
-
-
-def _duplicates(spec: Transformer, w: Tensors) -> list[tuple[int, int]]:
-    alive = np.flatnonzero(~dead_units(spec, w))
-    up, size = _unit(_sketch(w, "up")[alive])
-    if spec.gated:
-        gate, size = _unit(_sketch(w, "gate")[alive])
-        free = np.where(up[:, :1] < 0, -1.0, 1.0) if signed(spec) else 1.0
-        up = np.concatenate([up * free, gate], axis=1)
-    points = up if scaled(spec) and not spec.gated else np.concatenate([up, size], axis=1)
-    return [(int(alive[i]), int(alive[j])) for i, j in near_pairs(points)]
 
 
 def near_pairs(points: Array) -> list[tuple[int, int]]:
