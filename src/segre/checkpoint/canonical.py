@@ -16,7 +16,6 @@ from segre.checkpoint.elements import (
     centred_basis,
     chosen_basis,
     chosen_frame,
-    complex_rows,
     descending,
     phases,
     signs_of,
@@ -26,7 +25,7 @@ from segre.checkpoint.flips import written_flips
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.likeness import joined, product_squares
 from segre.checkpoint.model import Model
-from segre.checkpoint.planes import free_planes
+from segre.checkpoint.planes import free_planes, rotary_key
 from segre.checkpoint.reduce import reduced
 from segre.checkpoint.units import SHARED, UNITS, biased, unit_sizes
 from segre.fields.interface import Array
@@ -34,7 +33,7 @@ from segre.symmetry.basis import Basis
 from segre.symmetry.compact import Elements, act, of_layer, of_stream
 from segre.symmetry.move import RandomMove
 from segre.symmetry.orders import Order, expert_order, head_orders, unit_orders
-from segre.symmetry.space import FloatWeights, rotary_planes
+from segre.symmetry.space import FloatWeights
 from segre.symmetry.wiring import expert_layer
 from segre.transformer.spec import Transformer
 
@@ -137,7 +136,7 @@ def _frame(spec: Transformer, part: str, one: Basis, w: Tensors, slack: float) -
     """The basis in which what writes to a space has a certain form; of planes, the phases."""
     rows = np.concatenate(one.sides(FloatWeights.of(spec, part, w))[0], axis=-1)
     if one.group == "planes":
-        return _phases(spec.at(part), complex_rows(rotary_planes(spec, part), rows), w, slack)
+        return _phases(spec.at(part), rotary_key(spec.at(part), rows), w, slack)
     if not one.copies:
         return chosen_basis(rows, slack)
     out = np.tile(np.eye(one.width), (*one.copies, 1, 1))

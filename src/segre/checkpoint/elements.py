@@ -16,12 +16,13 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from segre.checkpoint.planes import rotary_key
 from segre.fields.interface import Array
 from segre.fields.threads import threads_for
 from segre.symmetry.balance import clusters
 from segre.symmetry.basis import Basis
 from segre.symmetry.orders import Order
-from segre.symmetry.space import FloatWeights, rotary_planes
+from segre.symmetry.space import FloatWeights
 
 PROBES = 16  # random directions
 NEAR = 5e-3  # projections of copies of length 1 are at most this far apart
@@ -54,15 +55,9 @@ def closest_element(
     pairs = [pair for side in sides for pair in zip(*side, strict=True)]
     if isinstance(one, Order) or one.group != "planes":
         return closest(one, sum((x @ y.swapaxes(-1, -2) for x, y in pairs), np.zeros(())))
-    planes = rotary_planes(a.transformer, one.turning)
-    rows = [tuple(complex_rows(planes, x) for x in pair) for pair in pairs]
+    own = a.transformer.at(one.ports[0].tensor[0])
+    rows = [tuple(rotary_key(own, x) for x in pair) for pair in pairs]
     return closest(one, sum(((x * np.conj(y)).sum(axis=-1) for x, y in rows), np.zeros(())))
-
-
-def complex_rows(planes: tuple[tuple[int, int], ...], rows: Array) -> Array:
-    """The rows of rotary planes as complex rows."""
-    first, second = np.array(planes).T
-    return np.asarray(rows[..., first, :] + 1j * rows[..., second, :])
 
 
 def _closest_order(one: Order, inner: Array) -> Array:

@@ -22,7 +22,6 @@ from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.outputs import relative
 from segre.checkpoint.reduce import Reduced, reduced
 from segre.checkpoint.rounding import Differences, Rounded
-from segre.checkpoint.witness import Witness
 from segre.fields.interface import Array
 from segre.symmetry.compact import Elements, act, of_stream
 from segre.transformer.spec import Transformer
@@ -171,25 +170,17 @@ def agreed(blocks: Sequence[Block]) -> str:
     )
 
 
-@dataclass(frozen=True)
-class Side:
-    """One of two checkpoints being compared, and several randomly rounded copies of it."""
-
-    exact: Rounded
-    moved: tuple[Rounded, ...]
-
-    @classmethod
-    def of(cls, model: Model, found: Differences, seed: int = 0, draws: int = 1) -> Side:
-        """A checkpoint, for a comparison."""
-        moved = (Rounded.of(model, found, seed, draw) for draw in range(draws))
-        return cls(Rounded.of(model, found), tuple(moved))
+def copies(model: Model, found: Differences, seed: int = 0, draws: int = 1) -> list[Rounded]:
+    """A checkpoint prepared for a comparison, and several copies of it, rounded at random."""
+    moved = (Rounded.of(model, found, seed, draw) for draw in range(draws))
+    return [Rounded.of(model, found), *moved]
 
 
 @dataclass
 class _Again(Finder):
     """Finds what rounding can change of elements, if a model is rounded again."""
 
-    known: Witness = field(default_factory=Witness)
+    known: Finder = field(default_factory=Finder)
 
     def stream(
         self, spec: Transformer, one: Tensors, two: Tensors, unembedded: Array | None
@@ -211,28 +202,26 @@ class _Again(Finder):
 
 
 def compared_blocks(
-    one: Side,
-    two: Side,
+    one: Sequence[Rounded],
+    two: Sequence[Rounded],
     found: Differences,
-    turns: Witness,
+    turns: Finder,
     progress: Progress = no_progress,
 ) -> Iterator[tuple[Reduced, Reduced, list[Block]]]:
-    """Part by part: both, reduced, in the basis of `turns`, and their blocks.
+    """Part by part: both of two `copies`, reduced, in the basis of `turns`, and their blocks.
 
     Effects of rounding add up as squares; of several draws, the mean of the squares counts. A small
     share of the size of a member is always attributed to rounding.
     """
-    spec, draws = one.exact.spec, len(one.moved)
-    unit = max(one.exact.roundoff(), two.exact.roundoff())
+    (first, *ours), (last, *theirs), spec = one, two, one[0].spec
+    unit = max(first.roundoff(), last.roundoff())
     limits = Limits.of(unit)
     floor = ARITHMETIC if found.edited or unit > HALF else max(ARITHMETIC, unit / 4)
-    again = [
-        [
-            Follower(side.exact, x, _Again(in_place=found.in_place, near=NEAR * unit, known=known))
-            for x in side.moved
-        ]
-        for side, known in ((one, Witness()), (two, turns))
-    ]
+
+    def again(exact: Rounded, moved: list[Rounded], known: Finder) -> list[Follower]:
+        near = NEAR * unit
+        every = [_Again(in_place=found.in_place, near=near, known=known) for _ in moved]
+        return [Follower(exact, x, finder) for x, finder in zip(moved, every, strict=True)]
 
     def effects(exact: Reduced, copies: list[Follower]) -> Iterator[list[Measure]]:
         for copy in copies:
@@ -240,18 +229,19 @@ def compared_blocks(
             yield list(measures(spec, exact, moved))
             moved.tensors.clear()
 
-    second = Follower(one.exact, two.exact, turns)
-    for done, a in enumerate(reduced(one.exact)):
-        rounding = list(effects(a, again[0]))  # before the same part of the second is read
+    once, twice = again(first, ours, Finder()), again(last, theirs, turns)
+    second = Follower(first, last, turns)
+    for done, a in enumerate(reduced(first)):
+        rounding = list(effects(a, once))  # before the same part of the second is read
         b = second.part(a)
-        progress("comparing", done, len(one.exact.parts))
+        progress("comparing", done, len(first.parts))
         apart = list(measures(spec, a, b))
         if a.part in ("embed", "head"):
             a.tensors.clear()  # tables are large, and not needed any more
-        rounding += effects(b, again[1])
+        rounding += effects(b, twice)
         blocks = []
         for measure, *every in zip(apart, *rounding, strict=True):
-            squares = sum(effect.differences**2 for effect in every) / draws
+            squares = sum(effect.differences**2 for effect in every) / len(ours)
             by = np.sqrt(squares + (floor * measure.sizes) ** 2)
             own = {"part": a.part, "rounding": by, "width": spec.d, "limits": limits}
             blocks.append(Block(**vars(measure), **own))

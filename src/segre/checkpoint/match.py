@@ -240,7 +240,7 @@ def _of(known: Elements, *names: str) -> Elements:
 
 @dataclass
 class Finder(Witness):
-    """Elements found on the way, and kept as a witness; the basis of the stream may be given."""
+    """Elements that are known, or else found on the way and kept as a witness."""
 
     in_place: bool = False  # the stream is in the same basis in both
     centred: bool = False  # it is looked for in tables without their means, which training shifts
@@ -265,12 +265,16 @@ class Finder(Witness):
     def units(self, spec: Transformer, one: Tensors, two: Tensors) -> None:
         """Bring units of an untied transform and of a pooler near to those of `one`, in place."""
         free = {n: g for n, g in of_stream(spec).items() if n in ("transform", "pooled")}
-        self.head = {n: _nearest(spec, "head", g, one, two) for n, g in free.items()}
+        if not self.head:
+            self.head = {n: _nearest(spec, "head", g, one, two) for n, g in free.items()}
         act(spec, "head", self.head, two, stream=True)
 
     def layer(self, spec: Transformer, part: str, one: Tensors, two: Tensors) -> None:
         """Bring heads and units of a layer of `two` near to those of `one`, in place."""
-        self.layers[part] = match_layer(spec, part, one, two, self.near)
+        if part in self.layers:
+            act(spec, part, self.layers[part], two)
+        else:
+            self.layers[part] = match_layer(spec, part, one, two, self.near)
 
 
 def centred(w: Tensors) -> Tensors:
@@ -283,7 +287,7 @@ def centred(w: Tensors) -> Tensors:
 class Follower:
     """The parts of a model, reduced, in the basis of those of another, which are given."""
 
-    def __init__(self, one: Model, two: Model, turns: Witness) -> None:
+    def __init__(self, one: Model, two: Model, turns: Finder) -> None:
         """`turns` has the elements that are applied, or finds them."""
         self.models, self.turns, self.parts = (one, two), turns, reduced(two)
         self.basis: Elements = {}
@@ -304,7 +308,7 @@ class Follower:
         return out
 
 
-def aligned_pairs(one: Model, two: Model, turns: Witness) -> Iterator[tuple[Reduced, Reduced]]:
+def aligned_pairs(one: Model, two: Model, turns: Finder) -> Iterator[tuple[Reduced, Reduced]]:
     """Parts of both, reduced, the second in the basis of the first; one part at a time."""
     second = Follower(one, two, turns)
     for a in reduced(one):

@@ -18,7 +18,7 @@ import numpy as np
 
 from segre.checkpoint.comparison import Comparison, Verdict, same_up_to
 from segre.checkpoint.dtypes import dtype_name
-from segre.checkpoint.evidence import HALF, NEAR, Block, Side, compared_blocks
+from segre.checkpoint.evidence import HALF, NEAR, Block, compared_blocks, copies
 from segre.checkpoint.function import (
     differing_keys,
     in_words,
@@ -41,7 +41,6 @@ from segre.checkpoint.rounding import (
     require_same_tensors,
 )
 from segre.checkpoint.strata import lost_signs, special_points, special_stream
-from segre.checkpoint.witness import Witness
 from segre.errors import CheckpointError
 from segre.fields.interface import Array
 from segre.symmetry.compact import of_stream
@@ -127,7 +126,7 @@ def _compared(
     Rounding a small block once may show almost nothing of the effect of rounding. Before a small
     model is called different, several draws are taken.
     """
-    sides = [Side.of(model, found, seed) for model in (one, restated(two, one))]
+    sides = [copies(model, found, seed) for model in (one, restated(two, one))]
     tokens = random_tokens(one.spec, seed)
     running = [
         _running(model, side, found, seed, tokens)
@@ -138,9 +137,8 @@ def _compared(
     blocks, special = _blocks(sides, found, finder, progress)
     small = one.store.parameters <= SMALL and not found.edited
     if small and not all(block.agrees for block in blocks):
-        sides = [Side.of(side.exact, found, seed, DRAWS) for side in sides]
-        known = Witness(finder.basis, finder.head, finder.layers)
-        blocks, special = _blocks(sides, found, known, progress)
+        sides = [copies(exact, found, seed, DRAWS) for exact, _ in sides]
+        blocks, special = _blocks(sides, found, finder, progress)
     if finder.undetermined:
         special.append("the token tables do not determine the basis of the stream")
     special += [what for what in (special_stream(one), lost_signs(one), lost_signs(two)) if what]
@@ -160,10 +158,10 @@ def _compared(
 
 
 def _running(
-    model: Model, side: Side, found: Differences, seed: int, tokens: Tokens
+    model: Model, side: list[Rounded], found: Differences, seed: int, tokens: Tokens
 ) -> tuple[Running, Running]:
     """The outputs of a model and of the same rounded again, while its parts are compared."""
-    exact, moved = side.exact, side.moved[0]
+    exact, moved = side
     if exact.factors:  # queries are restated, but outputs are of the model
         moved = Rounded.of(model, found, seed)
     first = exact.run(tokens) if exact.as_it_is else Running(model, tokens)
@@ -171,7 +169,7 @@ def _running(
 
 
 def _blocks(
-    sides: list[Side], found: Differences, turns: Witness, progress: Progress
+    sides: list[list[Rounded]], found: Differences, turns: Finder, progress: Progress
 ) -> tuple[list[Block], list[str]]:
     """All blocks, and why those that differ may do so although the function does not."""
     (one, two), blocks, special = sides, list[Block](), list[str]()
@@ -179,7 +177,7 @@ def _blocks(
         blocks += fresh
         differ = [block.name.split()[0] for block in fresh if not block.agrees]
         if differ:
-            points = [x for part in (a, b) for x in special_points(one.exact.spec, part)]
+            points = [x for part in (a, b) for x in special_points(one[0].spec, part)]
             special += [point.text for point in points if point.place in differ]
     return blocks, special
 
@@ -241,14 +239,14 @@ def check_blocks(
     require_same_architecture(one, two)
     if said := unknown(one, two):
         raise CheckpointError(f"{one.name!r} and {two.name!r}: {said}")
-    turns = Witness.read(witness, one.spec)
+    turns = Finder.read(witness, one.spec)
     found = differences(one, two)
     stream = turns.basis.get("stream")
     if stream is not None and not of_stream(one.spec)["stream"].still(
         stream
     ):  # then rounding is measured in another basis than that of files
         found = replace(found, shared=0.0)
-    ours, theirs = (Side.of(model, found) for model in (one, restated(two, one)))
+    ours, theirs = (copies(model, found) for model in (one, restated(two, one)))
     every = compared_blocks(ours, theirs, found, turns, progress)
     return tuple(block for *_, blocks in every for block in blocks)
 

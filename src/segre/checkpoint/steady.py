@@ -18,14 +18,14 @@ from segre.checkpoint.align import SUBLAYERS, Alignment, nearest_signs
 from segre.checkpoint.fits import Rows, common, rounding_noise, spectrum, unlike
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.match import Finder, aligned_pairs, best_stream, stream_rows
-from segre.checkpoint.planes import free_key_biases, turning
+from segre.checkpoint.planes import free_key_biases, rotary_key, turning
 from segre.checkpoint.reduce import Choose, Reduced, away_from, free_mean
 from segre.fields.interface import Array
 from segre.symmetry.action import Actor
 from segre.symmetry.basis import Basis
 from segre.symmetry.compact import Elements, after, of_stream, stream_freedom
 from segre.symmetry.orders import Order
-from segre.symmetry.space import FloatWeights, Port, rotary_planes
+from segre.symmetry.space import FloatWeights, Port
 from segre.symmetry.wiring import readers
 from segre.transformer.spec import Transformer
 
@@ -44,31 +44,32 @@ class Steady(Alignment):
             return super()._finder()
         a, b = next(aligned_pairs(self.one, self.two, finder := Finder(centred=True)))
         tables = list(stream_rows(spec, a.part, a.tensors, b.tensors, gains=False))
-        found = self._settle(finder.basis, lambda: iter(tables))
-        if found is None:
-            found = self._settle(finder.basis)
-        return super()._finder() if found is None else Finder(found)
-
-    def _settle(
-        self, basis: Elements, rows: Callable[[], Iterator[Rows]] | None = None
-    ) -> Elements | None:
-        """The basis in which enough rows agree: of tables in `basis`, or of all parts."""
-        spec, turn, last = self.one.spec, dict[str, Array](), np.inf
         stream = of_stream(spec)["stream"]
+
+        def of_tables(turn: Elements) -> Iterator[Rows]:
+            yield from ((x, stream.on(turn["stream"], y.T).T if turn else y) for x, y in tables)
+
+        for rows in (of_tables, lambda turn: self._rows(after(spec, turn, finder.basis))):
+            if (turn := self._settle(rows)) is not None:
+                return Finder(after(spec, turn, finder.basis))
+        return super()._finder()
+
+    def _settle(self, rows: Callable[[Elements], Iterator[Rows]]) -> Elements | None:
+        """The turn with which enough rows agree."""
+        spec, turn, last = self.one.spec, dict[str, Array](), np.inf
         for _ in range(_ROUNDS):
             inner, every = np.zeros((spec.d, spec.d)), []
-            for a, b in rows() if rows else self._rows(after(spec, turn, basis)):
-                found = stream.on(turn["stream"], b.T).T if rows and turn else b
-                apart = _apart(a, found)
+            for a, b in rows(turn):
+                apart = _apart(a, b)
                 every.append(apart)
-                inner += (a / (1 + apart / self.near**2)[:, None]).T @ found
+                inner += (a / (1 + apart / self.near**2)[:, None]).T @ b
             apart = np.sort(np.concatenate(every))
             rest = float(apart[_ENOUGH * spec.d]) if len(apart) > _ENOUGH * spec.d else np.inf
             if rest > last / 2 or rest == np.inf:
                 break
             last = rest
             turn = after(spec, best_stream(spec, inner), turn)
-        return after(spec, turn, basis) if rest <= (2 * self.near) ** 2 else None
+        return turn if rest <= (2 * self.near) ** 2 else None
 
     def _rows(self, basis: Elements) -> Iterator[Rows]:
         for done, (a, b) in enumerate(aligned_pairs(self.one, self.two, Finder(basis))):
@@ -288,7 +289,6 @@ def _by_block(one: Basis, port: Port, w: FloatWeights) -> Array:
     if one.group == "gl":
         return np.asarray(x[:, :, one.start :])
     if one.group == "planes":
-        first, second = np.array(rotary_planes(w.transformer, one.turning)).T
-        x = x[:, :, first] + 1j * x[:, :, second]
+        x = rotary_key(w.transformer.at(port.tensor[0]), x)
     x = x.swapaxes(1, 2)
     return x.reshape(-1, x.shape[2], 1, x.shape[3])

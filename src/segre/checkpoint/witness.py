@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
-from segre.checkpoint.layout import Tensors
 from segre.errors import CheckpointError
 from segre.fields.interface import Array
 from segre.files import save_tensors, whole_file
 from segre.symmetry.basis import Basis
-from segre.symmetry.compact import Elements, act, of_layer, of_stream
+from segre.symmetry.compact import Elements, of_layer, of_stream
 from segre.symmetry.orders import Order
 from segre.symmetry.space import rotary_planes
 from segre.symmetry.wiring import layer_parts
@@ -43,20 +43,6 @@ class Witness:
     layers: dict[str, Elements] = field(default_factory=dict)
     spec: Transformer | None = None
 
-    def stream(
-        self, _spec: Transformer, _one: Tensors, _two: Tensors, _unembedded: Array | None
-    ) -> Elements:
-        """The basis of the stream."""
-        return self.basis
-
-    def units(self, spec: Transformer, _one: Tensors, two: Tensors) -> None:
-        """Bring the units of the head of `two` near to those of another model, in place."""
-        act(spec, "head", self.head, two, stream=True)
-
-    def layer(self, spec: Transformer, part: str, _one: Tensors, two: Tensors) -> None:
-        """Bring heads and units of a layer of `two` near to those of another model, in place."""
-        act(spec, part, self.layers[part], two)
-
     def write(self, path: str | Path) -> None:
         """Write the file."""
         assert self.spec is not None
@@ -72,7 +58,7 @@ class Witness:
             save_tensors(out, temporary, {"segre": "witness 1"})
 
     @classmethod
-    def read(cls, path: str | Path, spec: Transformer) -> Witness:
+    def read(cls, path: str | Path, spec: Transformer) -> Self:
         """Read a file, for checkpoints of an architecture."""
         name = str(path)
         try:
@@ -82,7 +68,8 @@ class Witness:
         except (OSError, SafetensorError, KeyError, ValueError) as error:
             raise CheckpointError(f"witness {name!r} cannot be read: {error}") from None
         try:
-            out = _checked(found, spec)
+            out = cls(spec=spec, layers={part: {} for part in layer_parts(spec)})
+            _fill(out, found, spec)
         except (KeyError, ValueError, IndexError) as error:
             raise CheckpointError(f"witness {name!r} does not fit this model: {error}") from None
         return out
@@ -116,7 +103,8 @@ def _arrays(one: Basis | Order, element: Array) -> tuple[Array | None, Array | N
     return element[..., one.start :, one.start :], None
 
 
-def _checked(found: dict[str, Array], spec: Transformer) -> Witness:
+def _fill(out: Witness, found: dict[str, Array], spec: Transformer) -> None:
+    """Check the arrays of a file, and put their elements into a witness."""
     left = dict(found)
 
     def take(name: str, shape: tuple[int, ...]) -> Array:
@@ -129,7 +117,6 @@ def _checked(found: dict[str, Array], spec: Transformer) -> Witness:
             raise ValueError(f"{name} has numbers that are not finite")
         return value.reshape(shape)
 
-    out = Witness(layers={part: {} for part in layer_parts(spec)}, spec=spec)
     for place, name, one in _named(spec):
         label = _label(place, name, one)
         if name not in GAINS or label[0] in left:
@@ -144,7 +131,6 @@ def _checked(found: dict[str, Array], spec: Transformer) -> Witness:
             raise ValueError(f"{name} is not allowed for units of this kind")
     if left:
         raise ValueError(f"unknown entry {min(left)}")
-    return out
 
 
 def _order(one: Order, label: tuple[str, str], take: Take) -> Array:
