@@ -32,9 +32,8 @@ from segre.fields.interface import Array
 from segre.symmetry.basis import Basis
 from segre.symmetry.compact import Elements, act, of_layer, of_stream
 from segre.symmetry.move import RandomMove
-from segre.symmetry.orders import Order, expert_order, head_orders, unit_orders
+from segre.symmetry.orders import Order, head_orders
 from segre.symmetry.space import FloatWeights
-from segre.symmetry.wiring import expert_layer
 from segre.transformer.spec import Transformer
 
 SLACK = 8  # in units of the rounding error of the storage type
@@ -110,26 +109,26 @@ def _choose_head(spec: Transformer, head: Tensors, slack: float) -> None:
 
 def _choose_layer(spec: Transformer, part: str, w: Tensors, slack: float) -> None:
     """Orders and bases of heads and units of a reduced layer, the stream's basis being fixed."""
-    own, (groups, within) = spec.at(part), head_orders(spec, part)
     act(spec, part, written_flips(spec, part, w, slack), w)
-    bases = {n: one for n, one in of_layer(spec, part).items() if isinstance(one, Basis)}
-    for name in [name for name in bases if name.startswith("latents")]:
-        act(spec, part, {name: _frame(spec, part, bases.pop(name), w, slack)}, w)
-    sizes = np.sqrt(product_squares(w["W_O"], w["W_V"]))  # of every query head
-    heads = descending(np.linalg.norm(sizes, axis=1), slack)
-    queries = np.stack([descending(row, slack) for row in sizes[heads]])
-    act(spec, part, {"heads": groups.of(heads), "queries": within.of(queries)}, w)
-    act(spec, part, {n: _frame(spec, part, one, w, slack) for n, one in bases.items()}, w)
-    if expert_layer(spec, part):
-        act(spec, part, {"experts": expert_order(spec, part).of(_experts(own, w, slack))}, w)
-    orders = unit_orders(spec, part)
-    for name, signs, kind in (("units", "signs", UNITS), ("shared", "shared_signs", SHARED)):
-        if name in orders:
-            order = _by_size(unit_sizes(w, kind), slack)
-            act(spec, part, {name: orders[name].of(order)}, w)
-        if signs in orders:
-            sums = signs_of(_signed_sums(w, kind))
-            act(spec, part, {signs: orders[signs].of(signs=sums)}, w)
+    for name, one in of_layer(spec, part).items():
+        found: Elements = {}
+        if isinstance(one, Basis):
+            found[name] = _frame(spec, part, one, w, slack)
+        elif name == "heads":
+            sizes = np.sqrt(product_squares(w["W_O"], w["W_V"]))  # of every query head
+            order, within = _nested(sizes, slack)
+            found = {name: one.of(order), "queries": head_orders(spec, part)[1].of(within)}
+        elif name == "experts":  # by the rows of the router, group by group
+            sizes = np.linalg.norm(w["W_R"][:, 0], axis=1).reshape(spec.groups or 1, -1)
+            found[name] = one.of(joined(*_nested(sizes, slack)))
+        elif name in ("units", "shared"):
+            found[name] = one.of(_by_size(unit_sizes(w, _KINDS[name]), slack))
+        elif name in ("signs", "shared_signs"):
+            found[name] = one.of(signs=signs_of(_signed_sums(w, _KINDS[name])))
+        act(spec, part, found, w)
+
+
+_KINDS = {"units": UNITS, "signs": UNITS, "shared": SHARED, "shared_signs": SHARED}
 
 
 def _frame(spec: Transformer, part: str, one: Basis, w: Tensors, slack: float) -> Array:
@@ -155,12 +154,10 @@ def _phases(spec: Transformer, rows: Array, w: Tensors, slack: float) -> Array:
     return np.where(near, 1.0, found)
 
 
-def _experts(spec: Transformer, w: Tensors, slack: float) -> Array:
-    """Experts from the largest row of the router to the smallest, group by group."""
-    sizes = np.linalg.norm(w["W_R"][:, 0], axis=1)
-    groups = sizes.reshape(spec.groups or 1, -1)
-    order = descending(np.linalg.norm(groups, axis=1), slack)
-    return joined(order, _by_size(groups, slack)[order])
+def _nested(sizes: Array, slack: float) -> tuple[Array, Array]:
+    """Rows from the largest to the smallest, and the order within each."""
+    order = descending(np.linalg.norm(sizes, axis=1), slack)
+    return order, _by_size(sizes[order], slack)
 
 
 def _by_size(sizes: Array, slack: float) -> Array:
