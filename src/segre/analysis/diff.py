@@ -174,15 +174,6 @@ def diff(
     """What changed from the first checkpoint, `one`, to the second, `two`.
 
     Outputs are compared on the beginning of `text`, or on random tokens.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> import segre
-    >>> with TemporaryDirectory() as folder:
-    ...     model = segre.checkpoints.example(f"{folder}/model")
-    ...     moved = segre.checkpoints.move(model, f"{folder}/moved")
-    ...     found = segre.diff(model, moved.directory)
-    >>> found.value < 1e-6, round(found.gauge, 6), found.changed
-    (True, 1.0, [])
     """
     with Model.open(one) as first, Model.open(two) as second:
         a, b, common = in_one_form(first, second)

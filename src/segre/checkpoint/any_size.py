@@ -12,17 +12,15 @@ from segre.checkpoint import commands
 from segre.checkpoint.commands import Written, check
 from segre.checkpoint.comparison import Comparison
 from segre.checkpoint.model import Progress, no_progress
+from segre.checkpoint.small import Small, small
 from segre.errors import CheckpointError, SegreError
-from segre.files import is_standard_input
 from segre.geometry.fiber import canonical as normal_form
 from segre.geometry.fiber import sample
 from segre.geometry.normal_form import TOLERANCE
 from segre.geometry.same import same_function
 from segre.geometry.verdict import Comparison as SmallComparison
 from segre.models import Source
-from segre.weights import PolynomialWeights, Weights, read_weights
-
-Small = Weights | PolynomialWeights
+from segre.weights import PolynomialWeights, Weights
 
 
 @overload
@@ -156,14 +154,6 @@ def canonical(
     if normal is None:
         raise SegreError("only sums over heads are determined, so no weights are the normal form")
     return _written(normal, target, report)
-
-
-def small(source: Source) -> Small | None:
-    """The weights of a small network; None for a checkpoint, whose files have other endings."""
-    if isinstance(source, str | Path):
-        given = Path(source).suffix in (".json", ".npz") or is_standard_input(source)
-        return read_weights(source) if given else None
-    return source if isinstance(source, Small) else None
 
 
 def _stack(weights: Small, asked: str) -> Weights:

@@ -14,7 +14,7 @@ can give, and `compare` decides by the numbers themselves.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import product
@@ -203,15 +203,22 @@ def hash_of(model: Model, progress: Progress = no_progress, *, exact: bool = Fal
     if exact:
         return ContentHash(shown(model.name), values, architecture=architecture)
     every = numbers(model, progress)
+    return of_numbers(shown(model.name), values, every, architecture, model.parts)
+
+
+def of_numbers(
+    name: str, values: str, every: tuple[Number, ...], architecture: str, parts: Iterable[str]
+) -> ContentHash:
+    """The hashes, given that of the values and the numbers that all copies share."""
     typical = float(np.median([x.error for x in every]))
     levels: list[Level] = ["fine", "coarse"]
     kept = [level for level in levels if typical <= TOO_COARSE * STEPS[level]] or levels[-1:]
     functions = {level: _on_grid(level, every, architecture) for level in kept}
     parts = {
         part: _digest(part, [x for x in _places(kept[0], every) if x.startswith(f"{part}/")], 12)
-        for part in model.parts
+        for part in parts
     }
-    return ContentHash(shown(model.name), values, functions, parts, every, architecture)
+    return ContentHash(name, values, functions, parts, every, architecture)
 
 
 def _of_values(model: Model, architecture: str, progress: Progress) -> str:
@@ -271,5 +278,5 @@ def _digest(title: str, places: list[str], length: int = LENGTH) -> str:
 
 
 def _place(number: Number) -> str:
-    part = number.part if number.part in ("embed", "head") else f"layer {number.part}"
+    part = f"layer {number.part}" if number.part.isdigit() else number.part
     return f"{part}, {number.name}"

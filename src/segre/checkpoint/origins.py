@@ -10,6 +10,7 @@ from segre.checkpoint.lineage import Lineage, lineage_of
 from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.overflow import within_float64
 from segre.checkpoint.reading import read_json
+from segre.checkpoint.small import name_of, small, small_hash
 from segre.models import Source
 
 _ALL = 1 << 20
@@ -38,9 +39,10 @@ def lineage(*models: Source, progress: Progress = no_progress) -> Lineage:
 def content_hash(
     model: Source, *, exact: bool = False, progress: Progress = no_progress
 ) -> ContentHash:
-    """The hashes of a checkpoint: of its values, and of its function (equal for moved copies).
+    """The hashes of a model: of its values, and of its function (equal for moved copies).
 
-    With `exact` of its values alone, which works for all families.
+    With `exact` of its values alone, which works for all families. A model is a checkpoint, or a
+    small network: `Weights`, or a .json or .npz file of them.
 
     >>> from tempfile import TemporaryDirectory
     >>> from segre.checkpoint.commands import move
@@ -51,6 +53,8 @@ def content_hash(
     >>> one.values == two.values, one.value == two.value, one.compare(two).verdict
     (False, True, 'same function')
     """
+    if (weights := small(model)) is not None:
+        return small_hash(weights, name_of(model, weights), exact=exact)
     with Model.open(model) as opened:
         return hash_of(opened, progress, exact=exact)
 

@@ -118,6 +118,7 @@ def same(
 
 @app.answers(
     """segre diff base fine-tuned
+    segre diff one.json two.json
     segre diff base fine-tuned --text sample.txt -o changes.html
     segre diff base fine-tuned --plot changes.png --json > changes.json""",
     note="Only changes of the function are reported. The files may differ in dtype, sharding, "
@@ -135,8 +136,8 @@ def diff(
     seed: int = 0,
     out: TableOut = TableOut(),
 ) -> None:
-    """What changed between two checkpoints: where, how much, in how many directions."""
-    from segre.analysis.diff import diff as difference
+    """What changed between two models: where, how much, in how many directions."""
+    from segre.analysis.small_diff import diff as difference
 
     asked: dict[str, Any] = {"text": text, "inputs": inputs, "length": length, "seed": seed}
     out.answer(difference, one, two, **asked, plot=plot, page=page)

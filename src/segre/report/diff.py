@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from segre.analysis.diff import Diff
+from segre.analysis.small_diff import SmallDiff
 from segre.checkpoint.changes import PIECES, Spot, Update
 from segre.files import shown
 from segre.report.blocks import (
@@ -23,7 +24,7 @@ from segre.report.blocks import (
     table,
     terminal,
 )
-from segre.report.charts import heat_map, lines
+from segre.report.charts import bars, heat_map, lines
 from segre.report.views import paged, tabled, view
 
 _FEW = 5  # heads, units, tokens
@@ -53,6 +54,29 @@ def of_diff(found: Diff) -> Iterator[Block]:
         words = "; ".join(spot_in_words(spot) for spot in spots[:_FEW])
         yield terminal(Say(f"{title}: {words}"))
     yield elsewhere(pieces_of(found), *most_of(found))
+
+
+@view.register
+def of_small_diff(found: SmallDiff) -> Iterator[Block]:
+    """The verdict, and distances: of the weights, the outputs and what the normal forms have."""
+    yield Title("What changed between two small networks?", terminal=False)
+    names = ("first", found.one), ("second", found.two)
+    said = ("function", found.same.verdict), ("reason", found.same.reason)
+    yield Facts(tuple((name, "", words) for name, words in (*names, *said)), values=False)
+    distances = {"outputs at random inputs": found.outputs, **dict(found.invariants)}
+    if found.stored is not None:
+        distances = {"weights as stored": found.stored, **distances}
+    rows = tuple((name, number(far)) for name, far in distances.items())
+    yield Say()
+    yield Table("distances", "", ("relative to the first", "distance"), rows, (False, True))
+    yield bars(
+        list(distances),
+        {"distance": list(distances.values())},
+        unit="distance",
+        key="distances-by-piece",
+        title="Distances, relative to the first",
+        alt="A bar for the weights, for outputs, and for each invariant of the normal form.",
+    )
 
 
 def facts_block(found: Diff, start: int = 0) -> Facts:

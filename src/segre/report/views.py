@@ -58,6 +58,7 @@ HOMES = {
     "segre.analysis.comparison": "comparison",
     "segre.analysis.side_by_side": "side_by_side",
     "segre.analysis.diff": "diff",
+    "segre.analysis.small_diff": "diff",
     "segre.inspect.diagnose": "diagnosis",
     "segre.inspect.trace": "trace",
     "segre.discovery": "catalog",
