@@ -8,7 +8,15 @@ from math import prod
 import numpy as np
 
 from segre.fields.interface import Array
-from segre.symmetry.groups import DIAGONAL, ORTHOGONAL, Group, algebra, factors, random_element
+from segre.symmetry.groups import (
+    DIAGONAL,
+    ORTHOGONAL,
+    Group,
+    algebra,
+    factors,
+    random_element,
+    unit_matrices,
+)
 from segre.symmetry.piece import ModularWeights
 from segre.symmetry.space import VALUES, FloatWeights, Freedom, OfPorts, Port, Tensor, rotary_planes
 from segre.transformer.spec import Transformer
@@ -33,21 +41,31 @@ class Basis(OfPorts):
 
     def __call__(self, w: ModularWeights) -> Array:
         """The generators: E W for writers, -W E for readers."""
-        planes = rotary_planes(w.transformer, self.turning)
-        E, count = algebra(self.group, self.width, self.start, planes), prod(self.copies)
-        canvas = w.canvas(count * len(E))
+        units = unit_matrices(self.group, self.width, self.start)
+        if units is None or any(port.gain for port in self.ports):
+            planes = rotary_planes(w.transformer, self.turning) if self.turning else ()
+            E = algebra(self.group, self.width, self.start, planes)
+        size, count, deep = (
+            len(E if units is None else units[0]),
+            prod(self.copies),
+            len(self.copies),
+        )
+        canvas, every = w.canvas(count * size), np.arange(size)
         for port in self.ports:
             if not port.degree:
                 continue
-            X, value = port.tangent(w, E), w(*port.tensor)
-            axis, deep = port.axis % value.ndim, len(self.copies)
-            view = canvas(*port.tensor).reshape(count, len(E), *value.shape)
-            view = np.moveaxis(view, axis + 2, deep + 2)
-            value = np.moveaxis(value, axis, deep)
+            value = w(*port.tensor)
+            axis = port.axis % value.ndim
+            view = canvas(*port.tensor).reshape(count, size, *value.shape)
+            view, value = view.swapaxes(axis + 2, deep + 2), value.swapaxes(axis, deep)
             for row, copy in enumerate(np.ndindex(*self.copies)):
-                own = value[copy]
-                changed = X @ own.reshape(self.width, -1)
-                view[(row, slice(None), *copy)] += changed.reshape(len(E), *own.shape)
+                own, changed = value[copy], view[(row, slice(None), *copy)]
+                if units is not None and port.gain is None:
+                    to, of = units[::-1] if port.reads else units
+                    changed[every, to] += (-port.degree if port.reads else port.degree) * own[of]
+                else:
+                    moved = port.tangent(w, E) @ own.reshape(self.width, -1)
+                    changed += moved.reshape(size, *own.shape)
         return canvas.rows
 
     def draw(self, rng: np.random.Generator, w: FloatWeights) -> Array:
@@ -124,20 +142,21 @@ class Basis(OfPorts):
 
 @dataclass(frozen=True)
 class Scale(Freedom):
-    """One factor for whole tensors, and its inverse for others; for each copy."""
+    """One factor for whole tensors, and its inverse, or a power of it, for others; per copy."""
 
     up: tuple[Tensor, ...]
     down: tuple[Tensor, ...] = ()
     copies: tuple[int, ...] = ()
+    degree: int = 1  # in which the others read what the factor scales
 
     def __call__(self, w: ModularWeights) -> Array:
         """One generator for each copy."""
         canvas = w.canvas(prod(self.copies))
-        for sign, tensors in ((1, self.up), (-1, self.down)):
+        for times, tensors in ((1, self.up), (-self.degree, self.down)):
             for tensor in tensors:
                 value, view = w(*tensor), canvas(*tensor)
                 for row, copy in enumerate(np.ndindex(*self.copies)):
-                    view[(row, *copy)] += sign * value[copy]
+                    view[(row, *copy)] += times * value[copy]
         return canvas.rows
 
     def draw(self, rng: np.random.Generator, w: FloatWeights) -> Array:  # noqa: ARG002
@@ -146,7 +165,7 @@ class Scale(Freedom):
 
     def act(self, w: FloatWeights, element: Array) -> None:
         """Multiply and divide."""
-        for tensors, by in ((self.up, element), (self.down, 1 / element)):
+        for tensors, by in ((self.up, element), (self.down, element**-self.degree)):
             for tensor in tensors:
                 if tensor in w.tensors:
                     value = w(*tensor)

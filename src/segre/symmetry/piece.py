@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import Literal
 
 import numpy as np
@@ -15,6 +16,7 @@ from segre.fields.prime import Prime
 from segre.finding import Symmetry
 from segre.network import tensors
 from segre.spec import Network
+from segre.stack.stages import named
 from segre.stage import Slot
 from segre.symmetry.passage import Passage
 from segre.transformer.spec import Transformer
@@ -28,12 +30,26 @@ class ModularWeights:
 
     def __init__(self, field: Prime, spec: Architecture, vector: Array) -> None:
         self.field, self.spec, self.vector = field, spec, vector
-        self.slots = tensors(spec)
+        self.slots: Mapping[tuple[str, str], Slot] = tensors(spec)
+        self._heads: dict[tuple[int, int, int], ModularWeights] = {}
 
     def __call__(self, part: str, name: str) -> Array:
         """A tensor, by part and name."""
         slot = self.slots[part, name]
         return self.vector[slot.range].reshape(slot.shape)
+
+    def of_head(self, layer: int, group: int, head: int) -> ModularWeights:
+        """The tensors of one head of a stack, named without a part; all are counted from 0."""
+        found = self._heads.get((layer, group, head))
+        if found is None:
+            found = self._heads[layer, group, head] = ModularWeights(
+                self.field, self.spec, self.vector
+            )
+            found.slots = {}
+            for name, (_, *shape) in self.stack.layers[layer].shapes[group].items():
+                start = self.slots[str(layer + 1), named(group, name)].start + head * prod(shape)
+                found.slots["", name] = Slot(name, start, tuple(shape))
+        return found
 
     def canvas(self, count: int) -> Canvas:
         """Room for `count` generators."""

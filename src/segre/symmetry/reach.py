@@ -9,15 +9,56 @@ invisible. Both are bounds that follow from the spec alone, and that no weights 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from segre.attention.layer import Layer
+from segre.attention.mechanism import Mechanism
 from segre.errors import UnluckyError
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.fields.rank import Echelon
 from segre.spec import Network
-from segre.symmetry.stack_scores import Head
+
+
+@dataclass(frozen=True)
+class Head:
+    """What the families depend on: the mechanism on t tokens, and the tensors with their rows."""
+
+    mechanism: Mechanism
+    a: int
+    tokens: int
+    rows: tuple[tuple[str, int], ...]
+    parallel: bool = False  # whether all tokens are multiples of one vector
+
+    @cached_property
+    def tensors(self) -> dict[str, int]:
+        """The tensors by name, with their numbers of rows."""
+        return dict(self.rows)
+
+    def named(self, *roots: str) -> tuple[str, ...]:
+        """The tensors with one of these names; a kernel has one for each of its places."""
+        return tuple(name for name in self.tensors if name.partition("+")[0] in roots)
+
+    def side(self, letter: str) -> tuple[str, ...]:
+        """The tensors that make keys (K) or queries (Q): maps, and the bias if there is one."""
+        return self.named(f"W_{letter}", f"b_{letter}")
+
+    def filters(self, letter: str) -> tuple[str, ...]:
+        """The weights of a convolution of keys (K) or values (V) by numbers."""
+        return self.named(f"c_{letter}")
+
+    @cached_property
+    def constant(self) -> bool:
+        """Whether the weights do not depend on keys and queries at all."""
+        one = self.mechanism
+        uniform = self.a == 1 and one.splits and one.normalise == "both"
+        return one.silent(self.tokens) or (uniform and not one.masked)
+
+    @cached_property
+    def stuck(self) -> bool:
+        """Whether small changes of keys and queries do not change the weights."""
+        two_values = self.a == {"layer": 2, "sphere": 1}.get(self.mechanism.unit)
+        return two_values or self.constant
 
 
 @dataclass(frozen=True)
@@ -38,7 +79,8 @@ def heads_of(layer: Layer) -> list[HeadPlace]:
 def head_at(spec: Network, layer: Layer, group: int, parallel: bool = False) -> Head:
     """What the symmetries of the heads of a group depend on."""
     one = layer.groups[group].mechanism
-    return _head(one, layer.a, spec.t, tuple(layer.shapes[group]), parallel)
+    rows = tuple((name, shape[1]) for name, shape in layer.shapes[group].items())
+    return _head(one, layer.a, spec.t, rows, parallel)
 
 
 _head = lru_cache(maxsize=256)(Head)  # stacks of a sweep have heads in common

@@ -33,6 +33,19 @@ FACTORED = "mix-factored-heads"  # heads whose value map is a product; no certif
 
 
 @dataclass(frozen=True)
+class Together:
+    """What several heads of a layer (from 0) have free together."""
+
+    layer: int
+    places: list[HeadPlace]
+    build: Build
+
+    def __call__(self, w: ModularWeights) -> Array:
+        """The generators."""
+        return self.build(w)
+
+
+@dataclass(frozen=True)
 class Alike:
     """Heads of a layer (from 0) whose weights are the scores, and which see the same keys."""
 
@@ -64,8 +77,8 @@ class Alike:
 
     def piece(self, kind: str, name: str, build: Build) -> Piece:
         """A piece of the layer."""
-        where = f"layer {self.i + 1}"
-        return Piece(kind, name, where, group_of(kind), "exact", None, build, self.i + 1, None)
+        where, free = f"layer {self.i + 1}", Together(self.i, self.places, build)
+        return Piece(kind, name, where, group_of(kind), "exact", None, free, self.i + 1, None)
 
 
 def alike_heads(spec: Network, i: int, arrives: int, parallel: bool) -> Iterator[Alike]:
