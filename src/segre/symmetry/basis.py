@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+from itertools import product
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -41,16 +44,11 @@ class Basis(OfPorts):
 
     def __call__(self, w: ModularWeights) -> Array:
         """The generators: E W for writers, -W E for readers."""
+        planes = rotary_planes(w.transformer, self.turning) if self.turning else ()
+        own = partial(algebra, self.group, self.width, self.start, planes)
         units = unit_matrices(self.group, self.width, self.start)
-        if units is None or any(port.gain for port in self.ports):
-            planes = rotary_planes(w.transformer, self.turning) if self.turning else ()
-            E = algebra(self.group, self.width, self.start, planes)
-        size, count, deep = (
-            len(E if units is None else units[0]),
-            prod(self.copies),
-            len(self.copies),
-        )
-        canvas, every = w.canvas(count * size), np.arange(size)
+        size, count = len(own() if units is None else units[0]), prod(self.copies)
+        canvas, every, deep = w.canvas(count * size), range(size), len(self.copies)
         for port in self.ports:
             if not port.degree:
                 continue
@@ -58,14 +56,17 @@ class Basis(OfPorts):
             axis = port.axis % value.ndim
             view = canvas(*port.tensor).reshape(count, size, *value.shape)
             view, value = view.swapaxes(axis + 2, deep + 2), value.swapaxes(axis, deep)
-            for row, copy in enumerate(np.ndindex(*self.copies)):
-                own, changed = value[copy], view[(row, slice(None), *copy)]
-                if units is not None and port.gain is None:
-                    to, of = units[::-1] if port.reads else units
-                    changed[every, to] += (-port.degree if port.reads else port.degree) * own[of]
+            fast = units if port.gain is None else None
+            for row, copy in enumerate(product(*map(range, self.copies))):
+                at: tuple[Any, ...] = (row, slice(None), *copy)
+                before, changed = value[copy], view[at]
+                if fast is None:
+                    moved = port.tangent(w, own()) @ before.reshape(self.width, -1)
+                    changed += moved.reshape(size, *before.shape)
+                elif port.reads:
+                    changed[every, fast[1]] -= port.degree * before[fast[0]]
                 else:
-                    moved = port.tangent(w, E) @ own.reshape(self.width, -1)
-                    changed += moved.reshape(size, *own.shape)
+                    changed[every, fast[0]] += port.degree * before[fast[1]]
         return canvas.rows
 
     def draw(self, rng: np.random.Generator, w: FloatWeights) -> Array:
@@ -155,7 +156,7 @@ class Scale(Freedom):
         for times, tensors in ((1, self.up), (-self.degree, self.down)):
             for tensor in tensors:
                 value, view = w(*tensor), canvas(*tensor)
-                for row, copy in enumerate(np.ndindex(*self.copies)):
+                for row, copy in enumerate(product(*map(range, self.copies))):
                     view[(row, *copy)] += times * value[copy]
         return canvas.rows
 

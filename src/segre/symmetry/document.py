@@ -13,7 +13,6 @@ from itertools import groupby
 from typing import Any
 
 from segre.architectures import Architecture
-from segre.polynomial.spec import Polynomial
 from segre.spec import Network
 from segre.stack.stages import named
 from segre.symmetry.all import pieces
@@ -44,7 +43,7 @@ def entries(spec: Architecture) -> Iterator[Entry]:
 
 def _in_groups(spec: Network, entry: Entry) -> Entry:
     """Certificates number the groups of heads of a layer: 1/2.W_K is 1.2/W_K there."""
-    for one in entry.get("ports", entry.get("sources", ())):
+    for one in _tensors(entry):
         part, _, name = one["tensor"].partition("/")
         group, _, root = name.rpartition(".")
         one["tensor"] = f"{_part(spec, int(part), int(group or 1))}/{root}"
@@ -57,7 +56,7 @@ def _part(spec: Network, layer: int, group: int) -> str:
 
 
 @singledispatch
-def _of(_free: Any, spec: Transformer, piece: Piece) -> Iterator[Entry]:
+def _of(_free: Any, spec: Any, piece: Piece) -> Iterator[Entry]:
     if not piece.kind.startswith("word-"):
         yield {"free": "special", "name": piece.kind}
     elif piece.kind == "word-scale":
@@ -99,7 +98,7 @@ def _basis(free: Basis, spec: Transformer, _piece: Piece) -> Iterator[Entry]:
 
 
 @_of.register
-def _scale(free: Scale, _spec: Transformer, _piece: Piece) -> Iterator[Entry]:
+def _scale(free: Scale, _spec: Any, _piece: Piece) -> Iterator[Entry]:
     ports: list[Entry] = [{"tensor": _named(one), "reads": False} for one in free.up]
     less = {"degree": free.degree} if free.degree != 1 else {}
     ports += [{"tensor": _named(one), "reads": True, **less} for one in free.down]
@@ -149,17 +148,17 @@ def _slack(free: Slack, _spec: Transformer, piece: Piece) -> Iterator[Entry]:
 
 
 @_of.register
-def _entries(free: Entries, _spec: Transformer, _piece: Piece) -> Iterator[Entry]:
+def _entries(free: Entries, _spec: Any, _piece: Piece) -> Iterator[Entry]:
     yield _sources({"tensor": _named(free.tensor)})
 
 
 @_of.register
-def _mean(free: Mean, _spec: Transformer, _piece: Piece) -> Iterator[Entry]:
+def _mean(free: Mean, _spec: Any, _piece: Piece) -> Iterator[Entry]:
     yield _sources(*({"tensor": _named(tensor), "along": _EVERY} for tensor in free.tensors))
 
 
 @_of.register
-def _unseen_shift(free: UnseenShift, _spec: Transformer, _piece: Piece) -> Iterator[Entry]:
+def _unseen_shift(free: UnseenShift, _spec: Any, _piece: Piece) -> Iterator[Entry]:
     along = {"-2": _gain(free.site), "-1": []}
     tables = [{"tensor": _named(one), "along": along} for one in (("embed", "tokens"), free.table)]
     bias = [] if free.site.bias is None else [{"tensor": "head/b_U", "along": _EVERY}]
@@ -167,17 +166,17 @@ def _unseen_shift(free: UnseenShift, _spec: Transformer, _piece: Piece) -> Itera
 
 
 @_of.register
-def _common_form(_free: CommonForm, _spec: Transformer, _piece: Piece) -> Iterator[Entry]:
+def _common_form(_free: CommonForm, _spec: Any, _piece: Piece) -> Iterator[Entry]:
     yield {"free": "special", "name": "common-form"}
 
 
 @_of.register
-def _value_kernel(free: ValueKernel, _spec: Transformer, _piece: Piece) -> Iterator[Entry]:
+def _value_kernel(free: ValueKernel, _spec: Any, _piece: Piece) -> Iterator[Entry]:
     yield _sources(_source(free.source))
 
 
 @_of.register
-def _shift(free: Shift, _spec: Polynomial, _piece: Piece) -> Iterator[Entry]:
+def _shift(free: Shift, _spec: Any, _piece: Piece) -> Iterator[Entry]:
     yield _sources(*({"tensor": _named(tensor)} for tensor in free.tensors))
 
 
@@ -196,13 +195,13 @@ def _of_head(free: OfHead, spec: Network, piece: Piece) -> Iterator[Entry]:
                 entry["copies"] = [spec.layers[free.layer].groups[free.group].heads]
             if entry["free"] == "special":
                 entry["part"] = _part(spec, layer, free.group + 1)
-            for own in entry.get("ports", entry.get("sources", ())):
+            for own in _tensors(entry):
                 own["tensor"] = f"{layer}/{named(free.group, own['tensor'][1:])}"
             yield entry
 
 
 @_of.register
-def _given(free: Given, _spec: Network, _piece: Piece) -> Iterator[Entry]:
+def _given(free: Given, _spec: Any, _piece: Piece) -> Iterator[Entry]:
     yield deepcopy(free.entry)
 
 
@@ -213,7 +212,7 @@ def _together(free: Together, _spec: Network, piece: Piece) -> Iterator[Entry]:
 
 
 @_of.register
-def _beside(free: Beside, _spec: Network, _piece: Piece) -> Iterator[Entry]:
+def _beside(free: Beside, _spec: Any, _piece: Piece) -> Iterator[Entry]:
     where = "unread" if free.reached else "unreached"
     for name in free.tensors:
         yield _sources({"tensor": f"{free.i + 1}/{name}", "where": where})
@@ -239,6 +238,12 @@ def _group(
 def _sources(*given: Entry) -> Entry:
     """Tensors to which something is added, with no effect together."""
     return {"free": "constants", "sources": list(given)}
+
+
+def _tensors(entry: Entry) -> list[Entry]:
+    """What an entry says of each tensor."""
+    found: list[Entry] = entry.get("ports") or entry.get("sources") or []
+    return found
 
 
 def _named(tensor: Tensor) -> str:

@@ -104,7 +104,7 @@ class Passage:
             return None
         rows = [np.zeros((0, layer.width_in))]
         for place in heads_of(layer):
-            maps = reading_maps(self.spec, layer, place.group)
+            maps = reading_maps(layer, place.group, self.spec.t)
             rows += [self.own(i, place, name) for name in maps]
         for unit in self.units[i]:
             wanted = self._wanted(i, unit, after)

@@ -70,26 +70,24 @@ class HeadPlace:
     number: int
 
 
-def heads_of(layer: Layer) -> list[HeadPlace]:
+@lru_cache(maxsize=4096)  # stacks of a sweep have layers in common
+def heads_of(layer: Layer) -> tuple[HeadPlace, ...]:
     """The heads of a layer, group by group."""
     pairs = [(g, h) for g, group in enumerate(layer.groups) for h in range(group.heads)]
-    return [HeadPlace(g, h, n) for n, (g, h) in enumerate(pairs, 1)]
+    return tuple(HeadPlace(g, h, n) for n, (g, h) in enumerate(pairs, 1))
 
 
-def head_at(spec: Network, layer: Layer, group: int, parallel: bool = False) -> Head:
+@lru_cache(maxsize=4096)
+def head_at(layer: Layer, group: int, t: int, parallel: bool = False) -> Head:
     """What the symmetries of the heads of a group depend on."""
-    one = layer.groups[group].mechanism
     rows = tuple((name, shape[1]) for name, shape in layer.shapes[group].items())
-    return _head(one, layer.a, spec.t, rows, parallel)
+    return Head(layer.groups[group].mechanism, layer.a, t, rows, parallel)
 
 
-_head = lru_cache(maxsize=256)(Head)  # stacks of a sweep have heads in common
-
-
-def dead(spec: Network, layer: Layer, group: int) -> bool:
+def dead(layer: Layer, group: int, t: int) -> bool:
     """Whether heads mix nothing: the weight of their only key, less one, is zero."""
     one = layer.groups[group].mechanism
-    return one.normalise == "centred" and one.silent(spec.t)
+    return one.normalise == "centred" and one.silent(t)
 
 
 @dataclass(frozen=True)
@@ -107,15 +105,16 @@ def units_of(spec: Network) -> tuple[list[Units], ...]:
 
     Heads with the same constant weights and no gate do: only the sum of their values matters.
     """
-    return tuple(_units(spec, layer) for layer in spec.layers)
+    return tuple(_units(layer, spec.t) for layer in spec.layers)
 
 
-def _units(spec: Network, layer: Layer) -> list[Units]:
+@lru_cache(maxsize=4096)
+def _units(layer: Layer, t: int) -> list[Units]:
     pools: dict[bool, list[HeadPlace]] = {}
     alone: list[Units] = []
     groups = range(len(layer.groups))
-    pooling = [_pool(spec, layer, g) for g in groups]
-    still = {g for g in groups if dead(spec, layer, g)}
+    pooling = [_pool(layer, g, t) for g in groups]
+    still = {g for g in groups if dead(layer, g, t)}
     for place in heads_of(layer):
         if place.group in still:
             continue
@@ -127,12 +126,12 @@ def _units(spec: Network, layer: Layer) -> list[Units]:
     return [*(Units(pool, rowwise=False, pooled=True) for pool in pools.values()), *alone]
 
 
-def _pool(spec: Network, layer: Layer, group: int) -> bool | None:
+def _pool(layer: Layer, group: int, t: int) -> bool | None:
     """Whether heads with constant weights see only their own token; None if weights vary."""
     one = layer.groups[group].mechanism
     if one.gate != "none" or one.conv != "none":
         return None
-    return one.alone(spec.t) if head_at(spec, layer, group).constant else None
+    return one.alone(t) if head_at(layer, group, t).constant else None
 
 
 def inner_size(layer: Layer, unit: Units) -> int:
@@ -173,8 +172,8 @@ def read(spec: Network) -> list[int]:
     for layer, units in zip(reversed(spec.layers), reversed(units_of(spec)), strict=True):
         total = 0
         for g, group in enumerate(layer.groups):
-            maps = reading_maps(spec, layer, g)
-            total += group.heads * sum(layer.shapes[g][name][1] for name in maps)
+            rows = layer.shapes[g]
+            total += group.heads * sum(rows[n][1] for n in reading_maps(layer, g, spec.t))
         for unit in units:
             taps = len(layer.taps(unit.places[0].group, "W_V"))
             size = inner_size(layer, unit)
@@ -183,11 +182,12 @@ def read(spec: Network) -> list[int]:
     return out[::-1]
 
 
-def reading_maps(spec: Network, layer: Layer, group: int) -> list[str]:
+@lru_cache(maxsize=4096)
+def reading_maps(layer: Layer, group: int, t: int) -> list[str]:
     """The maps by which the scores and the gate of a head read tokens, if they matter."""
-    if dead(spec, layer, group):
+    if dead(layer, group, t):
         return []
-    scores = () if head_at(spec, layer, group).stuck else ("W_K", "W_Q")
+    scores = () if head_at(layer, group, t).stuck else ("W_K", "W_Q")
     return [name for root in (*scores, "W_G") for name in layer.taps(group, root)]
 
 

@@ -50,7 +50,7 @@ def stack_pieces(spec: Network) -> Iterator[Piece]:
     their joint rank is cheap to compute. What needs most of the layer's heads comes last.
     """
     for layer in spec.layers:
-        if all(dead(spec, layer, group) for group in range(len(layer.groups))):
+        if all(dead(layer, group, spec.t) for group in range(len(layer.groups))):
             every = Several(tuple(Entries(tensor) for tensor in tensors(spec)))
             yield Piece("zero", "the network is zero", "everywhere", "VO", "exact", None, every)
             return
@@ -92,14 +92,14 @@ def _heads(spec: Network, i: int, parallel: bool) -> Iterator[Piece]:
     """What is free in single heads, and in those that act as one."""
     layer = spec.layers[i]
     every = heads_of(layer)
-    heads = [head_at(spec, layer, g, parallel) for g in range(len(layer.groups))]
+    heads = [head_at(layer, g, spec.t, parallel) for g in range(len(layer.groups))]
     quiet = [(p, silent_scores(heads[p.group])) for p in every if heads[p.group].stuck]
     if quiet:
         silent = Several(tuple(OfHead(i, p.group, p.head, family) for p, family in quiet))
         yield _piece(spec, quiet[0][1].kind, quiet[0][1].name, i, silent)
     pools = [unit for unit in units_of(spec)[i] if unit.pooled]
     pooled = {one.group for unit in pools for one in unit.places}
-    free = [families(h, layer.dv, g in pooled, dead(spec, layer, g)) for g, h in enumerate(heads)]
+    free = [families(h, layer.dv, g in pooled, dead(layer, g, spec.t)) for g, h in enumerate(heads)]
     for one in every:
         for family in free[one.group]:
             own = OfHead(i, one.group, one.head, family)

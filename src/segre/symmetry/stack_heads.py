@@ -74,10 +74,10 @@ class OfHead:
         """The generators."""
         own = w.of_head(self.layer, self.group, self.head)
         found = [one(own) for one in self.family.free]
-        return found[0] if len(found) == 1 else np.concatenate([own.canvas(0).rows, *found])
+        return found[0] if len(found) == 1 else np.concatenate([w.canvas(0).rows, *found])
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def families(head: Head, dv: int | None, pooled: bool, dead: bool) -> tuple[Family, ...]:
     """All that is free in a head by itself.
 

@@ -84,10 +84,10 @@ class Alike:
 def alike_heads(spec: Network, i: int, arrives: int, parallel: bool) -> Iterator[Alike]:
     """Heads whose weights are the scores, and which see the same keys with the same decay."""
     found: dict[Mechanism, list[HeadPlace]] = {}
-    groups = [group.mechanism.on(spec.t) for group in spec.layers[i].groups]
-    plain = [one.bilinear and one.gate == one.conv == "none" for one in groups]
+    every = [group.mechanism for group in spec.layers[i].groups]
+    plain = [one.bilinear and one.gate == one.conv == "none" for one in every]
     for place in heads_of(spec.layers[i]) if any(plain) else ():
-        one = groups[place.group]
+        one = every[place.group].on(spec.t)
         if plain[place.group] and one.decay != "learned":
             found.setdefault(one, []).append(place)
     for one, places in found.items():
