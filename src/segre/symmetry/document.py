@@ -186,17 +186,17 @@ def _shift(free: Shift, _spec: Any, _piece: Piece) -> Iterator[Entry]:
 @_of.register
 def _of_head(free: OfHead, spec: Network, piece: Piece) -> Iterator[Entry]:
     """Heads of a group are alike: an entry for the first is about all of them."""
-    if free.head:
+    part, group, head = free.at
+    if head:
         return
-    layer = free.layer + 1
     for one in free.family.free:
         for entry in _of(one, spec, piece):
             if entry["free"] == "basis":
-                entry["copies"] = [spec.layers[free.layer].groups[free.group].heads]
+                entry["copies"] = [spec.layers[int(part) - 1].groups[group].heads]
             if entry["free"] == "special":
-                entry["part"] = _part(spec, layer, free.group + 1)
+                entry["part"] = _part(spec, int(part), group + 1)
             for own in _tensors(entry):
-                own["tensor"] = f"{layer}/{named(free.group, own['tensor'][1:])}"
+                own["tensor"] = f"{part}/{named(group, own['tensor'][1:])}"
             yield entry
 
 

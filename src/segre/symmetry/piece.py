@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -25,35 +24,37 @@ Group = Literal["QK", "VO", "MLP", "norms and biases", "shifts", "residual"]
 Holds = Literal["exact", "eps=0", "softmax"]
 
 
+class Head(NamedTuple):
+    """A head of a stack: its layer as a part, its group, and its place there (from 0)."""
+
+    part: str
+    group: int
+    number: int
+
+
 class ModularWeights:
     """The tensors of an architecture at weights mod p."""
 
-    def __init__(self, field: Prime, spec: Architecture, vector: Array) -> None:
-        self.field, self.spec, self.vector = field, spec, vector
+    def __init__(
+        self, field: Prime, spec: Architecture, vector: Array, head: Head | None = None
+    ) -> None:
+        """With a `head`, the tensors are those of this head of a stack, named without a part."""
+        self.field, self.spec, self.vector, self.head = field, spec, vector, head
         self.slots: Mapping[tuple[str, str], Slot] = tensors(spec)
-        self._heads: dict[tuple[int, int, int], ModularWeights] = {}
 
     def __call__(self, part: str, name: str) -> Array:
         """A tensor, by part and name."""
-        slot = self.slots[part, name]
-        return self.vector[slot.range].reshape(slot.shape)
+        slot = self.slots[_whole(self.head, part, name)]
+        tensor = self.vector[slot.range].reshape(slot.shape)
+        return tensor if self.head is None else tensor[self.head.number]
 
-    def of_head(self, layer: int, group: int, head: int) -> ModularWeights:
-        """The tensors of one head of a stack, named without a part; all are counted from 0."""
-        found = self._heads.get((layer, group, head))
-        if found is None:
-            found = self._heads[layer, group, head] = ModularWeights(
-                self.field, self.spec, self.vector
-            )
-            found.slots = {}
-            for name, (_, *shape) in self.stack.layers[layer].shapes[group].items():
-                start = self.slots[str(layer + 1), named(group, name)].start + head * prod(shape)
-                found.slots["", name] = Slot(name, start, tuple(shape))
-        return found
+    def of_head(self, head: Head) -> ModularWeights:
+        """The tensors of one head of a stack."""
+        return ModularWeights(self.field, self.spec, self.vector, head)
 
     def canvas(self, count: int) -> Canvas:
         """Room for `count` generators."""
-        return Canvas(self.slots, count, len(self.vector))
+        return Canvas(self.slots, count, len(self.vector), self.head)
 
     def inverse(self, part: str, name: str) -> Array:
         """The entrywise inverse of a tensor, such as a gain."""
@@ -80,13 +81,24 @@ class ModularWeights:
 class Canvas:
     """Generators under construction: a zero matrix with a view of every weight tensor."""
 
-    def __init__(self, slots: Mapping[tuple[str, str], Slot], count: int, parameters: int) -> None:
-        self.slots, self.rows = slots, np.zeros((count, parameters))
+    def __init__(
+        self,
+        slots: Mapping[tuple[str, str], Slot],
+        count: int,
+        parameters: int,
+        head: Head | None = None,
+    ) -> None:
+        self.slots, self.rows, self.head = slots, np.zeros((count, parameters)), head
 
     def __call__(self, part: str, name: str) -> Array:
         """A tensor in every generator: (count, *shape)."""
-        slot = self.slots[part, name]
-        return self.rows[:, slot.range].reshape(-1, *slot.shape)
+        slot = self.slots[_whole(self.head, part, name)]
+        tensor = self.rows[:, slot.range].reshape(-1, *slot.shape)
+        return tensor if self.head is None else tensor[:, self.head.number]
+
+
+def _whole(head: Head | None, part: str, name: str) -> tuple[str, str]:
+    return (part, name) if head is None else (head.part, named(head.group, name))
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from segre.stack.stages import named, tensors
 from segre.symmetry.basis import Basis
 from segre.symmetry.constants import Entries, Several
 from segre.symmetry.groups import unit_matrices
-from segre.symmetry.piece import ModularWeights, Piece
+from segre.symmetry.piece import Head, ModularWeights, Piece
 from segre.symmetry.reach import (
     HeadPlace,
     Units,
@@ -66,6 +66,8 @@ def stack_pieces(spec: Network) -> Iterator[Piece]:
             yield _piece(spec, *UNREACHED, i, Beside(layer, i, reached=False))
         # of tokens of one dimension GL(a) does it all
         yield from _heads(spec, i, parallel[i] and (arrives[i] > 1 or spec.mechanism.bilinear))
+        if spec.has_closed_form:  # heads are alone
+            continue
         for alike in alike_heads(spec, i, arrives[i], parallel[i]):
             mixed = list(mixed_pieces(alike))
             yield from (piece for piece in mixed if piece.kind != FACTORED)
@@ -95,14 +97,15 @@ def _heads(spec: Network, i: int, parallel: bool) -> Iterator[Piece]:
     heads = [head_at(layer, g, spec.t, parallel) for g in range(len(layer.groups))]
     quiet = [(p, silent_scores(heads[p.group])) for p in every if heads[p.group].stuck]
     if quiet:
-        silent = Several(tuple(OfHead(i, p.group, p.head, family) for p, family in quiet))
+        at = (Head(str(i + 1), p.group, p.head) for p, _ in quiet)
+        silent = Several(tuple(map(OfHead, at, (family for _, family in quiet))))
         yield _piece(spec, quiet[0][1].kind, quiet[0][1].name, i, silent)
     pools = [unit for unit in units_of(spec)[i] if unit.pooled]
     pooled = {one.group for unit in pools for one in unit.places}
     free = [families(h, layer.dv, g in pooled, dead(layer, g, spec.t)) for g, h in enumerate(heads)]
     for one in every:
         for family in free[one.group]:
-            own = OfHead(i, one.group, one.head, family)
+            own = OfHead(Head(str(i + 1), one.group, one.head), family)
             yield _piece(spec, family.kind, family.name, i, own, one.number)
     for unit in pools:
         if layer.dv is not None or len(unit.places) > 1:

@@ -33,6 +33,7 @@ from segre.fields.interface import Array
 from segre.symmetry.basis import Basis, Scale
 from segre.symmetry.constants import Entries, Slack, ones
 from segre.symmetry.groups import Group
+from segre.symmetry.piece import Head as Place
 from segre.symmetry.piece import ModularWeights
 from segre.symmetry.reach import Head
 from segre.symmetry.space import Port, Tensor
@@ -63,16 +64,14 @@ class Family:
 
 @dataclass(frozen=True)
 class OfHead:
-    """A family at one head of a layer; layer, group and head are counted from 0."""
+    """A family at one head."""
 
-    layer: int
-    group: int
-    head: int
+    at: Place
     family: Family
 
     def __call__(self, w: ModularWeights) -> Array:
         """The generators."""
-        own = w.of_head(self.layer, self.group, self.head)
+        own = w.of_head(self.at)
         found = [one(own) for one in self.family.free]
         return found[0] if len(found) == 1 else np.concatenate([w.canvas(0).rows, *found])
 

@@ -119,7 +119,7 @@ def filled_pieces(alike: Alike) -> Iterator[Piece]:
     names = ("W_K", "W_Q", *layer.taps(alike.places[0].group, "W_V"), "W_O")
     shapes = layer.shapes[alike.places[0].group]
     count = heads * sum(prod(shapes[name][1:]) for name in names if name in shapes)
-    if count > _entries(alike) and not alike.spec.has_closed_form:
+    if count > _entries(alike):
         name = "weights of heads whose joint tensor has fewer entries"
         yield alike.piece("filled", name, partial(_filled, alike=alike))
 
@@ -133,7 +133,7 @@ def _entries(alike: Alike) -> int:
 
 def _mixed(w: ModularWeights, alike: Alike) -> Array:
     """All heads mix, or some, if their ranks allow it."""
-    image, i, width = w.passage.images[alike.i], alike.i, alike.layer.width_in
+    image, i, width = w.passage.image(alike.i), alike.i, alike.layer.width_in
     found: list[Tangents] = []
     if image is None:
         return w.canvas(0).rows
@@ -195,7 +195,7 @@ def _with_bias(w: ModularWeights, alike: Alike, image: Array, letter: str) -> tu
 
 def _filled(w: ModularWeights, alike: Alike) -> Array:
     """All that keeps the tensor, where the weights reach every tensor near the one they make."""
-    part, image = str(alike.i + 1), w.passage.images[alike.i]
+    part, image = str(alike.i + 1), w.passage.image(alike.i)
     if image is None:
         return w.canvas(0).rows
     F, entries = w.field, _entries(alike)
