@@ -12,7 +12,7 @@ with keys and of values through outputs.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -215,7 +215,7 @@ def _list(found: Changes, spec: Transformer, part: str, before: Tensors, after: 
         found.tokens += _most(part, _relative(before, after, {"tokens": 0}), 0, roundoff)
     axes = {"W_up": -1, "W_gate": -1, "W_down": -2}
     if own := {name: axis for name, axis in axes.items() if name in before}:
-        found.units += _units(part, _relative(before, after, own), roundoff)
+        found.units += _most(part, _relative(before, after, own), 1, roundoff)
     if by := head_distances(spec, before, after):
         found.heads += _most(part, np.max([*by.values()], axis=0), 1, roundoff, by)
 
@@ -230,24 +230,18 @@ def _relative(before: Tensors, after: Tensors, axes: dict[str, int]) -> Array:
 def _most(
     part: str, distances: Array, first: int, roundoff: float, by: dict[str, Array] | None = None
 ) -> list[Spot]:
-    """The members of a part that changed most, beyond rounding; `by` names the products."""
-    order = [int(n) for n in np.argsort(-distances)[:MOST] if distances[n] > _ROUNDING * roundoff]
-    words = {
-        n: ", ".join(f"{name} {one[n]:.2g}" for name, one in (by or {}).items()) for n in order
-    }
-    return [Spot(part, n + first, float(distances[n]), words[n]) for n in order]
+    """The members of a part that changed most, beyond rounding; `by` names the products.
 
-
-def _units(part: str, distances: Array, roundoff: float) -> list[Spot]:
-    """The units of a layer that moved most; of experts, with the number of the expert."""
-    if distances.ndim == 1:
-        return _most(part, distances, 1, roundoff)
-    every = [
-        replace(spot, text=f"expert {expert}")
-        for expert, moved in enumerate(distances.reshape(-1, distances.shape[-1]), 1)
-        for spot in _most(part, moved, 1, roundoff)
-    ]
-    return sorted(every, key=lambda spot: -spot.distance)[:MOST]
+    Units of experts, (experts, units), come with the number of the expert.
+    """
+    out = []
+    for at in np.argsort(-distances, axis=None)[:MOST]:
+        *expert, n = map(int, np.unravel_index(at, distances.shape))
+        if distances.flat[at] > _ROUNDING * roundoff:
+            words = [f"{name} {one[n]:.2g}" for name, one in (by or {}).items()]
+            words += [f"expert {number + 1}" for number in expert]
+            out.append(Spot(part, n + first, float(distances.flat[at]), ", ".join(words)))
+    return out
 
 
 def head_distances(spec: Transformer, before: Tensors, after: Tensors) -> dict[str, Array]:
