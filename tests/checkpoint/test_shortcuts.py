@@ -10,6 +10,7 @@ from segre.checkpoint.sizes import apart, inner
 from segre.models import architecture
 from segre.symmetry.compact import act, of_stream
 from segre.symmetry.orders import Order
+from segre.symmetry.space import FloatWeights, Port
 from segre.transformer.spec import Transformer
 
 SEEDS = range(20)
@@ -109,3 +110,15 @@ def test_a_table_of_ones_own_is_changed_where_it_is() -> None:
     assert own["tokens"] is before
     assert (own["tokens"] == apart_from["tokens"]).all()
     assert (own["tokens"] == stream.on(found["stream"], kept)).all()
+
+
+@pytest.mark.parametrize("axis", [-2, -1])
+def test_maps_that_lie_by_columns_are_reordered_along_either_axis(axis: int) -> None:
+    """As those of GPT-2: more numbers than are taken at a time."""
+    rng = np.random.default_rng(0)
+    value = rng.standard_normal((300, 2000)).T
+    order = rng.permutation(value.shape[axis])
+    w = FloatWeights.of(architecture("gpt2"), "1", {"W_up": value.copy(order="F")})
+    w.owned = True
+    Port(("1", "W_up"), axis).by_order(w, order, np.ones(len(order)), 0)
+    assert (w("1", "W_up") == np.take(value, order, axis)).all()

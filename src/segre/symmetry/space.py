@@ -280,11 +280,12 @@ def _taken(value: Array, order: Array, axis: int, *, owned: bool) -> Array:
     """Entries along an axis in another order; tables, whose columns lie together, in place."""
     if value.flags.c_contiguous:
         return np.take(value, order, axis)
-    if not (owned and value.ndim == 2 and value.flags.f_contiguous and value.flags.writeable):
+    whole = value.ndim == 2 and axis == -2  # else columns change places
+    if not (owned and whole and value.flags.f_contiguous and value.flags.writeable):
         return np.take(value.T, order, -1 - axis).T
     rows, step = value.T, max(1, BLOCK // len(value))
     for start in range(0, len(rows), step):
-        rows[start : start + step] = np.take(rows[start : start + step], order, -1 - axis)
+        rows[start : start + step] = np.take(rows[start : start + step], order, 1)
     return value
 
 
