@@ -19,8 +19,8 @@ import numpy as np
 
 from segre.fields.interface import Array
 from segre.models.config import Config
-from segre.models.family import Names, Stored
 from segre.models.registry import family_of
+from segre.models.stored import MAPS, Names, Stored
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import part_shapes, parts
 
@@ -187,39 +187,41 @@ def _join_heads(W_O: Array) -> Array:
 
 
 def layout(
-    spec: Transformer, family: str, config: Mapping[str, Any] | None = None
+    spec: Transformer,
+    family: str,
+    config: Mapping[str, Any] | None = None,
+    *,
+    instead: bool = False,
 ) -> dict[str, list[Held]]:
-    """The tensors of the files by part of the spec; `config` has what a spec does not say."""
-    said = _said(family, config)
+    """The tensors of the files by part of the spec; `config` has what a spec does not say.
+
+    With `instead`, those that only some files have, in place of others that hold the same.
+    """
+    said = Config(config or {}, family_of({"model_type": family}))
     out = {
-        part: list(_part(spec, part, said.family.stored(spec, part, said))) for part in parts(spec)
+        part: [
+            held
+            for held in _part(spec, part, said.family.stored(spec, part, said))
+            if held.how.instead == instead
+        ]
+        for part in parts(spec)
     }
     for part, every in out.items():
-        assert {name for held in every for name in held.names} >= set(part_shapes(spec, part))
+        assert instead or {n for held in every for n in held.names} >= {*part_shapes(spec, part)}
     return out
 
 
-def stacked(
-    spec: Transformer, family: str, config: Mapping[str, Any] | None = None
-) -> dict[str, list[Held]]:
-    """By part, tensors that some files have instead of those of `layout` that hold the same."""
-    said = _said(family, config)
-    return {
-        part: list(_part(spec, part, said.family.stacked(spec, part, said))) for part in parts(spec)
-    }
-
-
-def _said(family: str, config: Mapping[str, Any] | None) -> Config:
-    return Config(config or {}, family_of({"model_type": family}))
-
-
 def _part(spec: Transformer, part: str, names: Names) -> Iterator[Held]:
+    """Those that hold something of the part: maps of experts, or else of one MLP."""
     shapes = part_shapes(spec, part)
+    routed = {f"W_{name}": len(shapes.get(f"W_{name}", ())) == 3 for name in MAPS}
     for file, how in names.items():
         if how.shape:
-            yield Held(file, how, (how.shape,))
+            if "W_R" in shapes:
+                yield Held(file, how, (how.shape,))
             continue
-        inside = tuple(name for name in how.names if name in shapes)
+        own = (name for name in how.names if name in shapes)
+        inside = tuple(name for name in own if routed.get(name, how.routed) == how.routed)
         if inside:
             held = how if inside == how.names else replace(how, names=inside)
             yield Held(file, held, tuple(shapes[name] for name in inside))

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from segre.checkpoint.dtypes import float_info
-from segre.checkpoint.layout import Held, Tensors, layout, stacked
+from segre.checkpoint.layout import Held, Tensors, layout
 from segre.checkpoint.opening import opened
 from segre.checkpoint.quantised import require_plain
 from segre.checkpoint.shards import CONFIG
@@ -26,8 +26,9 @@ from segre.errors import CheckpointError, TooLargeError
 from segre.fields.interface import Array
 from segre.fields.threads import threads_for
 from segre.files import shown
-from segre.models.family import BEFORE, BESIDE, Family, Stored
+from segre.models.family import BEFORE, BESIDE, Family
 from segre.models.registry import family_of, from_config
+from segre.models.stored import Stored
 from segre.shown import Brief
 from segre.transformer.drawn import Drawn
 from segre.transformer.forward import WeightSource
@@ -225,7 +226,7 @@ def described(store: Store, *, compare: bool = True, trunk: bool = False) -> Mod
     kind = family.model_type
     model = Model(store, kind, spec, layout(spec, kind, store.config), design=design)
     left = dict(store.entries)
-    others = stacked(spec, kind, store.config)
+    others = layout(spec, kind, store.config, instead=True)
     for part, every in model.held.items():
         chosen = _instead(family, every, others[part], left)
         model.held[part] = [_found(family, held, left, name) for held in chosen]

@@ -14,7 +14,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from segre.checkpoint.layout import Held, layout, stacked
+from segre.checkpoint.layout import Held, layout
 from segre.checkpoint.reading import refusal
 from segre.checkpoint.shards import has_weights, is_directory, is_tensor_file
 from segre.checkpoint.store import Store
@@ -102,7 +102,7 @@ def _named(held: Live) -> dict[str, Any]:
     except SpecError:  # whoever reads the config says why
         return found
     family = family_of(held.config)
-    alike = stacked(spec, family.model_type, held.config)
+    alike = layout(spec, family.model_type, held.config, instead=True)
     for part, every in layout(spec, family.model_type, held.config).items():
         for whole in alike[part]:
             for before in (family.prefix, *BEFORE):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from segre.models.activations import UNITS, activation
-from segre.models.config import Config
-from segre.models.family import Family, Values, encoder_labels, fourfold, written_sizes
+from segre.models.config import UNITS, Config
+from segre.models.family import Family, Values, encoder_labels, fourfold
 from segre.models.stored import Names, Stored, linear, norm, parts, table
 from segre.transformer.spec import Transformer
 
@@ -57,17 +56,6 @@ def read(config: Config) -> Values:
     }
 
 
-def write(spec: Transformer) -> Values:
-    """The keys of a config that a spec gives."""
-    return {
-        **written_sizes(spec),
-        "max_position_embeddings": spec.positions or spec.t,
-        "type_vocab_size": spec.types or 1,
-        "layer_norm_eps": float(spec.eps),
-        "hidden_act": activation(UNITS, spec.mlp),
-    }
-
-
 def embeddings(prefix: str) -> Names:
     """The tables of tokens, positions and types, and their norm."""
     at = f"{prefix}embeddings"
@@ -94,7 +82,6 @@ def family(model_type: str, name: str, *, heads: tuple[str, ...], **own: Any) ->
         "base_class": f"{name}Model",
         "defaults": DEFAULTS,
         "read": read,
-        "write": write,
         "prefix": f"{model_type}.",
         "choices": CHOICES,
         "with_tokens": {"types": 2, "embnorm": True},

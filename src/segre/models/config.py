@@ -39,6 +39,21 @@ SIZES = frozenset(
 )
 
 
+# Names of activations, and of MLPs in specs; gelu_fast has the root of 2/pi to ten digits.
+_TANH = ("gelu_new", "gelu_pytorch_tanh", "gelu_python_tanh", "gelu_accurate", "gelu_fast")
+UNITS = {
+    **{"gelu": "gelu", "gelu_python": "gelu", **dict.fromkeys(_TANH, "gelu-tanh")},
+    **{"quick_gelu": "gelu-quick", "silu": "silu", "swish": "silu"},
+    **{"relu": "relu", "relu2": "relu2"},
+}
+# The same, for MLPs with a gate.
+GATES = {
+    **{"silu": "swiglu", "swish": "swiglu", "gelu": "geglu", "gelu_python": "geglu"},
+    **dict.fromkeys(_TANH, "geglu-tanh"),
+    **{"quick_gelu": "geglu-quick", "relu": "reglu", "linear": "bilinear"},
+}
+
+
 class Config:
     """The keys of a config, with the library's defaults for missing ones."""
 

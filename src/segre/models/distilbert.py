@@ -5,11 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 
 from segre.models import bert
-from segre.models.activations import UNITS, activation
-from segre.models.config import Config
+from segre.models.config import UNITS, Config
 from segre.models.family import Labelled, Values, answers
 from segre.models.stored import linear, norm, parts
-from segre.transformer.spec import Transformer
 
 EPS = Fraction(1, 10**12)  # of all norms, whatever a config says
 LAYERS, HEADS = ("n_layers", "num_hidden_layers"), ("n_heads", "num_attention_heads")
@@ -26,17 +24,6 @@ def _read(config: Config) -> Values:
         "eps": EPS,
         "positions": length,
         "t": length,
-    }
-
-
-def _write(spec: Transformer) -> Values:
-    return {
-        "dim": spec.d,
-        "n_layers": spec.layers,
-        "n_heads": spec.heads,
-        "hidden_dim": spec.ff or 1,
-        "max_position_embeddings": spec.positions or spec.t,
-        "activation": activation(UNITS, spec.mlp),
     }
 
 
@@ -75,7 +62,6 @@ FAMILY = bert.family(
     },
     also=(*LAYERS, *HEADS, "hidden_size"),
     read=_read,
-    write=_write,
     tensors=parts(
         *(bert.embeddings("distilbert."), _HEAD, "distilbert.transformer.layer.{}.", _LAYER)
     ),

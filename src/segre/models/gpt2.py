@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from segre.models.activations import UNITS, activation
-from segre.models.config import Config
+from segre.models.config import UNITS, Config
 from segre.models.family import Family, Values, decoder_labels, fourfold
 from segre.models.stored import Stored, linear, norm, parts, table
-from segre.transformer.spec import Transformer
 
 
 def _read(config: Config) -> Values:
@@ -24,20 +22,6 @@ def _read(config: Config) -> Values:
         "t": length,
         "scale": 0 if config.flag("scale_attn_weights") else 1,
         "bylayer": config.flag("scale_attn_by_inverse_layer_idx"),
-    }
-
-
-def _write(spec: Transformer) -> Values:
-    return {
-        "n_embd": spec.d,
-        "n_layer": spec.layers,
-        "n_head": spec.heads,
-        "n_inner": spec.ff or None,
-        "n_positions": spec.positions or spec.t,
-        "layer_norm_epsilon": float(spec.eps),
-        "activation_function": activation(UNITS, spec.mlp),
-        "scale_attn_weights": not spec.scale,
-        "scale_attn_by_inverse_layer_idx": spec.bylayer,
     }
 
 
@@ -71,7 +55,6 @@ FAMILY = Family(
         "scale_attn_by_inverse_layer_idx": False,
     },
     read=_read,
-    write=_write,
     prefix="transformer.",
     tensors=parts(_EMBED, _HEAD, "transformer.h.{}.", _LAYER),
     choices=_CHOICES,

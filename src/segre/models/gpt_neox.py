@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from segre.errors import SpecError
-from segre.models import bert, llama
-from segre.models.activations import UNITS, activation
-from segre.models.config import Config
-from segre.models.family import Family, Values, decoder_labels, fourfold, written_sizes
+from segre.models import bert
+from segre.models.config import UNITS, Config
+from segre.models.family import Family, Values, decoder_labels, fourfold
 from segre.models.rope import rope_base, rope_part, rope_rescale
 from segre.models.stored import Stored, linear, norm, parts, table
-from segre.transformer.spec import Transformer
 from segre.values import show
 
 PART = 0.25  # the rotary part of a head, by default
@@ -61,19 +59,6 @@ def _usual(given: Any) -> Values:
     return out
 
 
-def _write(spec: Transformer) -> Values:
-    rope = llama.written_rotary(spec)["rope_parameters"]
-    return {
-        **written_sizes(spec),
-        "max_position_embeddings": spec.t,
-        "hidden_act": activation(UNITS, spec.mlp),
-        "layer_norm_eps": float(spec.eps),
-        "attention_bias": spec.output_bias,
-        "use_parallel_residual": spec.parallel,
-        "rope_parameters": {**rope, "partial_rotary_factor": spec.rotary / spec.head},
-    }
-
-
 _HEAD = {**norm("gpt_neox.final_layer_norm", "norm"), "embed_out.weight": Stored(("W_U",))}
 _LAYER = {
     **norm("input_layernorm", "norm1"),
@@ -102,11 +87,7 @@ FAMILY = Family(
     head_classes=("GPTNeoXForCausalLM",),
     label_classes=decoder_labels("GPTNeoX", "classifier"),
     defaults={
-        "vocab_size": 50432,
-        "hidden_size": 6144,
-        "num_hidden_layers": 44,
-        "num_attention_heads": 64,
-        "intermediate_size": 24576,
+        **bert.sizes(44, 6144, 64, vocab_size=50432),
         "hidden_act": "gelu",
         "max_position_embeddings": 2048,
         "layer_norm_eps": 1e-5,
@@ -116,7 +97,6 @@ FAMILY = Family(
     },
     also=("rotary_pct", "rotary_emb_base", "is_decoder"),
     read=_read,
-    write=_write,
     prefix="gpt_neox.",
     tensors=parts(table("gpt_neox.embed_in", "tokens"), _HEAD, "gpt_neox.layers.{}.", _LAYER),
     choices=_CHOICES,

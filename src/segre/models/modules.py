@@ -116,10 +116,6 @@ def _read_encoder(config: Config) -> Values:
     return {**_read_layer(config), "layers": config.count("num_layers"), **last}
 
 
-def _write(_spec: Transformer) -> Values:
-    raise SpecError("modules of torch.nn have no configs")
-
-
 def _attention_tensors(at: str) -> Names:
     return {
         f"{at}in_proj_weight": Stored(("W_Q", "W_K", "W_V")),
@@ -157,7 +153,6 @@ def _family(name: str, read: Any, defaults: Values) -> Family:
         head_classes=(),
         defaults=defaults,
         read=read,
-        write=_write,
         prefix="",
         tensors=_tensors,
         choices={"pos": "none"},

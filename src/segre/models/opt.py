@@ -7,8 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from segre.errors import SpecError
-from segre.models.activations import UNITS, activation
-from segre.models.config import Config
+from segre.models.config import UNITS, Config
 from segre.models.family import Family, Labelled, Values, answers, fourfold
 from segre.models.stored import Names, Stored, linear, norm, parts, table
 from segre.transformer.spec import Transformer
@@ -43,22 +42,6 @@ def _read(config: Config) -> Values:
         **({"embed": narrow, "project": True} if narrow < d else {}),
         "positions": length + OFFSET,
         "t": length,
-    }
-
-
-def _write(spec: Transformer) -> Values:
-    return {
-        "hidden_size": spec.d,
-        "word_embed_proj_dim": spec.embed or spec.d,
-        "num_hidden_layers": spec.layers,
-        "num_attention_heads": spec.heads,
-        "ffn_dim": spec.ff or 1,
-        "max_position_embeddings": spec.t,
-        "activation_function": activation(UNITS, spec.mlp),
-        "do_layer_norm_before": spec.place != "post",
-        "_remove_final_layer_norm": spec.place != "post" and not spec.final,
-        "enable_bias": spec.bias == "all",
-        "layer_norm_elementwise_affine": spec.gain,
     }
 
 
@@ -124,7 +107,6 @@ FAMILY = Family(
         "tie_word_embeddings": True,
     },
     read=_read,
-    write=_write,
     prefix="model.",
     tensors=_tensors,
     choices={
