@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from segre.checkpoint.folder import new_directory
-from segre.checkpoint.shards import CONFIG
+from segre.checkpoint.reading import CONFIG
 from segre.files import save_tensors
 
 _D, _FF, _WORDS, _HEADS, _KV, _LAYERS = 8, 12, 11, 2, 1, 2

@@ -16,11 +16,8 @@ from pathlib import Path
 
 from segre.checkpoint.reading import refusal
 from segre.checkpoint.store import OPEN
-from segre.checkpoint.writer import TensorWriter
 from segre.errors import CheckpointError
 from segre.files import CHANGED, identity, locked, placed, sync, temporary_beside
-
-__all__ = ["TensorWriter", "carry_along", "new_directory"]
 
 WEIGHT_FILES = (
     *(".safetensors", ".safetensors.index.json", ".bin", ".bin.index.json", ".pt", ".pth", ".ckpt"),

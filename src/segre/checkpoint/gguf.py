@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import io
+import logging
 import mmap
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +15,6 @@ import numpy as np
 from safetensors import SafetensorError
 
 from segre.checkpoint.folder import new_directory
-from segre.checkpoint.quiet import quiet
 from segre.checkpoint.reading import reading, refusal, require_file
 from segre.errors import CheckpointError
 from segre.files import CHANGED, identity, ordinary_file
@@ -19,6 +23,18 @@ from segre.values import quote
 
 NEEDED = ("torch", "transformers", "gguf", "accelerate")
 RESCALED = (b"rope_freqs.weight", b"rope_factors_long.weight", b".rope.scaling.factor")
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Suppress progress bars, warnings and logs of libraries inside the block."""
+    level = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with redirect_stderr(io.StringIO()), warnings.catch_warnings(action="ignore"):
+            yield
+    finally:
+        logging.disable(level)
 
 
 def convert(file: str | Path, target: str | Path) -> list[str]:

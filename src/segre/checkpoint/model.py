@@ -18,9 +18,8 @@ import numpy.typing as npt
 
 from segre.checkpoint.dtypes import float_info
 from segre.checkpoint.layout import Held, Tensors, layout
-from segre.checkpoint.opening import opened
-from segre.checkpoint.quantised import require_plain
-from segre.checkpoint.shards import CONFIG
+from segre.checkpoint.opening import opened, require_plain
+from segre.checkpoint.reading import CONFIG
 from segre.checkpoint.store import Entry, Store
 from segre.errors import CheckpointError, TooLargeError
 from segre.fields.interface import Array

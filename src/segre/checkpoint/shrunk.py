@@ -21,11 +21,10 @@ from segre.checkpoint.folder import new_directory
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model, Progress, described, no_progress
 from segre.checkpoint.overflow import within_float64
-from segre.checkpoint.saving import Saving, bring_along
-from segre.checkpoint.shards import CONFIG, INDEX
+from segre.checkpoint.reading import CONFIG, INDEX
+from segre.checkpoint.saving import Saving, TensorWriter, bring_along
 from segre.checkpoint.shrink import STILL, Constants, Expander, Shrinker
 from segre.checkpoint.store import Entry, Store
-from segre.checkpoint.writer import TensorWriter
 from segre.errors import CheckpointError
 from segre.files import shown
 from segre.geometry.redundancy import counted
@@ -178,7 +177,7 @@ def expand(path: str | Path, target: str | Path, progress: Progress = no_progres
             (folder / CONFIG).write_text(json.dumps(model.store.config, indent=2) + "\n")
             plan = model.store.entries.values()
             with TensorWriter(folder, plan, model.store.metadata, model.store.index) as writer:
-                saving = Saving(model, writer)
+                saving = Saving(model, writer.write)
                 for name in model.carried:
                     writer.write(name, store.raw(f"carried/{name}"))
                 for done, (part, w) in enumerate(canonical_parts(model)):
