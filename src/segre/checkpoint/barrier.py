@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from segre.checkpoint.common_inputs import common_inputs
 from segre.checkpoint.function import require_same_scale
+from segre.checkpoint.inputs import common_inputs
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.overflow import within_float64
@@ -54,11 +54,6 @@ class Line:
     def barrier(self) -> float:
         """The largest excess over the straight line between the ends; 0 if there is none."""
         return max(0.0, *self.above)
-
-    @property
-    def middle(self) -> float:
-        """The loss at the midpoint, or at the nearest point."""
-        return min(zip(self.shares, self.losses, strict=True), key=lambda at: abs(at[0] - 0.5))[1]
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""

@@ -16,10 +16,10 @@ import numpy as np
 
 from segre.checkpoint.align import Alignment, FartherError, Nearness
 from segre.checkpoint.canonical import canonical_parts
-from segre.checkpoint.common_inputs import Way
 from segre.checkpoint.comparison import Check, Comparison
 from segre.checkpoint.gguf import convert
 from segre.checkpoint.info import Info, describe
+from segre.checkpoint.inputs import Way
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.move import moved_parts

@@ -24,10 +24,12 @@ import numpy as np
 
 from segre.checkpoint.fingerprint import Number, numbers
 from segre.checkpoint.model import Model, Progress, no_progress
+from segre.checkpoint.overflow import within_float64
 from segre.errors import CheckpointError
 from segre.fields.interface import Array
 from segre.files import shown
 from segre.finding import Status, Unbounded
+from segre.models import Source
 from segre.shown import Tabular
 
 VERSION = 2  # of hashes of functions; 1 had fewer invariants
@@ -35,6 +37,7 @@ STEPS = {"fine": 2.0**-8, "coarse": 2.0**-3}
 TOO_COARSE = 1 / 8  # of a step: an error beyond this makes most numbers lie near edges
 LISTED = 4  # numbers on edges, both of whose sides are listed
 LENGTH = 32  # hexadecimal digits
+LONGEST = 100_000_000  # bytes of a file with hashes
 Level = Literal["fine", "coarse"]
 
 
@@ -196,22 +199,39 @@ class Hashes(Unbounded, Tabular):
         }
 
 
-def hash_of(model: Model, progress: Progress = no_progress, *, exact: bool = False) -> ContentHash:
-    """The hashes of an opened checkpoint; with `exact`, only that of its values."""
-    architecture = str(model.spec)
-    values = _of_values(model, architecture, progress)
-    if exact:
-        return ContentHash(shown(model.name), values, architecture=architecture)
-    every = numbers(model, progress)
-    typical = float(np.median([x.error for x in every]))
-    levels: list[Level] = ["fine", "coarse"]
-    kept = [level for level in levels if typical <= TOO_COARSE * STEPS[level]] or levels[-1:]
-    functions = {level: _on_grid(level, every, architecture) for level in kept}
-    parts = {
-        part: _digest(part, [x for x in _places(kept[0], every) if x.startswith(f"{part}/")], 12)
-        for part in model.parts
-    }
-    return ContentHash(shown(model.name), values, functions, parts, every, architecture)
+@within_float64(1)
+def content_hash(
+    model: Source, *, exact: bool = False, progress: Progress = no_progress
+) -> ContentHash:
+    """The hashes of a checkpoint: of its values, and of its function (equal for moved copies).
+
+    With `exact` of its values alone, which works for all families.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from segre.checkpoint.commands import move
+    >>> from segre.checkpoint.example import example
+    >>> with TemporaryDirectory() as folder:
+    ...     model = example(f"{folder}/model")
+    ...     one, two = content_hash(model), content_hash(move(model))
+    >>> one.values == two.values, one.value == two.value, one.compare(two).verdict
+    (False, True, 'same function')
+    """
+    with Model.open(model) as opened:
+        architecture, name = str(opened.spec), shown(opened.name)
+        values = _of_values(opened, architecture, progress)
+        if exact:
+            return ContentHash(name, values, architecture=architecture)
+        every = numbers(opened, progress)
+        typical = float(np.median([x.error for x in every]))
+        levels: list[Level] = ["fine", "coarse"]
+        kept = [level for level in levels if typical <= TOO_COARSE * STEPS[level]] or levels[-1:]
+        functions = {level: _on_grid(level, every, architecture) for level in kept}
+        places = _places(kept[0], every)
+        parts = {
+            part: _digest(part, [x for x in places if x.startswith(f"{part}/")], 12)
+            for part in opened.parts
+        }
+        return ContentHash(name, values, functions, parts, every, architecture)
 
 
 def _of_values(model: Model, architecture: str, progress: Progress) -> str:

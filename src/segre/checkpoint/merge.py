@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from segre.checkpoint.align import Alignment, FartherError, Nearness
-from segre.checkpoint.common_inputs import WAYS, Way, require_same_tokenizer
+from segre.checkpoint.inputs import WAYS, Way, require_same_tokenizer
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.overflow import within_float64

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from segre.models.config import UNITS, Config
+from segre.models.config import Config
 from segre.models.family import Family, Values, encoder_labels, fourfold
 from segre.models.stored import Names, Stored, linear, norm, parts, table
 from segre.transformer.spec import Transformer
@@ -42,17 +42,11 @@ LAYER: Names = {
 
 def read(config: Config) -> Values:
     """The keys of a spec that a config gives."""
-    d = config.count("hidden_size")
-    length = config.count("max_position_embeddings")
     return {
-        **config.common(d),
-        "head": config.width("num_attention_heads", of=d),
+        **config.blocks(),
+        **config.learned(),
         "ff": config.count("intermediate_size"),
-        "mlp": config.named("hidden_act", UNITS),
-        "eps": config.number("layer_norm_eps"),
         "types": config.count("type_vocab_size"),
-        "positions": length,
-        "t": length,
     }
 
 

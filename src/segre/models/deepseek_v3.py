@@ -14,9 +14,9 @@ from segre.transformer.spec import Transformer
 
 
 def _read(config: Config) -> Values:
-    d, q = config.count("hidden_size"), config.get("q_lora_rank")[1]
+    q = config.get("q_lora_rank")[1]
     out = {
-        **config.common(d),
+        **config.common(),
         **llama.rotary(config, latent=True),
         "head": config.count("qk_nope_head_dim"),
         "dv": config.count("v_head_dim"),
@@ -27,7 +27,9 @@ def _read(config: Config) -> Values:
         "mlp": config.named("hidden_act", GATES),
         "eps": config.number("rms_norm_eps"),
     }
-    rotary = config.given.get("head_dim", out["rotary"]) or d // out["heads"]  # in the library
+    rotary = (
+        config.given.get("head_dim", out["rotary"]) or out["d"] // out["heads"]
+    )  # in the library
     if rotary != out["rotary"]:
         raise SpecError(f"head_dim: allowed: {out['rotary']}, which is qk_rope_head_dim")
     if config.key_value_heads(out["heads"]) != out["heads"]:
@@ -38,7 +40,7 @@ def _read(config: Config) -> Values:
     if dense > 0:
         out["ff"] = config.count("intermediate_size")
     if dense < out["layers"]:
-        count = config.count("n_routed_experts", "num_local_experts")
+        count = config.count("num_local_experts")
         width = config.count("moe_intermediate_size")
         out |= {
             "experts": count,
@@ -123,6 +125,7 @@ FAMILY = llama.family(
             },
         }
     },
+    own={"num_local_experts": "n_routed_experts"},
     also=("num_local_experts", "qk_head_dim"),
     # The library norms latents with an epsilon of 1e-6, whatever rms_norm_eps is; a spec has one.
     only={

@@ -101,7 +101,8 @@ class Family:
     related: int | None = None  # how many; None: as many as the config has labels
     pooler: bool = False  # the class without a head has a pooler
     defaults: Values  # what the library's config class has where a config is silent
-    also: tuple[str, ...] = ()  # other names that the library has for keys
+    own: Mapping[str, str] = field(default_factory=dict)  # its names of keys, by the usual name
+    also: tuple[str, ...] = ()  # usual names and others that the library has beside its own
     only: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # values that specs can say
     read: Callable[[Config], Values]  # the keys of a spec that a config gives
     # --- files ---

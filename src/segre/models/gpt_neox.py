@@ -7,7 +7,7 @@ from typing import Any
 
 from segre.errors import SpecError
 from segre.models import bert
-from segre.models.config import UNITS, Config
+from segre.models.config import Config
 from segre.models.family import Family, Values, decoder_labels, fourfold
 from segre.models.rope import rope_base, rope_part, rope_rescale
 from segre.models.stored import Stored, linear, norm, parts, table
@@ -17,8 +17,7 @@ PART = 0.25  # the rotary part of a head, by default
 
 
 def _read(config: Config) -> Values:
-    d = config.count("hidden_size")
-    head = config.width("num_attention_heads", of=d)
+    head = config.width(config.count("hidden_size"))
     length = config.count("max_position_embeddings")
     if config.given.get("head_dim") not in (None, head):  # the library would rotate by it
         raise SpecError(f"head_dim: allowed: {head}, the width over the heads")
@@ -31,11 +30,8 @@ def _read(config: Config) -> Values:
             "allowed: even numbers from 2"
         )
     return {
-        **config.common(d),
-        "head": head,
+        **config.blocks(),
         "ff": config.count("intermediate_size"),
-        "mlp": config.named("hidden_act", UNITS),
-        "eps": config.number("layer_norm_eps"),
         "bias": "all" if config.flag("attention_bias") else "mlp-norm",
         "parallel": config.flag("use_parallel_residual"),
         "rotary": rotary,

@@ -74,6 +74,7 @@ FAMILY = llama.family(
         "num_experts_per_tok": 4,
         "swiglu_limit": 7.0,
     },
+    own={"num_experts": "num_local_experts"},
     also=("num_experts",),
     only={"swiglu_alpha": (1.702,)},
     read=_read,

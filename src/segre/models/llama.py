@@ -47,12 +47,11 @@ def decoder(
     rotations: Callable[[Config], Values] = rotary,
 ) -> Values:
     """The keys of a spec for every decoder of this kind."""
-    d = config.count("hidden_size")
     key, value = config.get("head_dim")
     split = value is None and config.family.defaults["head_dim"] is None
-    width = config.width("num_attention_heads", of=d) if split else config.count(key)
+    width = config.width(config.count("hidden_size")) if split else config.count(key)
     out = {
-        **config.common(d),
+        **config.common(),
         **rotations(config),
         **biases(config),
         "head": config.even(key, width),
@@ -82,7 +81,7 @@ def biases(config: Config) -> Values:
 
 def all_routed(config: Config, out: Values) -> Values:
     """A decoder whose MLPs are all experts weighted by a softmax."""
-    count = config.count("num_local_experts", "num_experts")
+    count = config.count("num_experts")
     active = config.count("num_experts_per_tok", largest=count)
     routed = {"ff": 0, "experts": count, "active": active, "eff": out["ff"], "router": "softmax"}
     return {**out, **routed}

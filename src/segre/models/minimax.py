@@ -131,6 +131,7 @@ FAMILY = llama.family(
             for factor in ("alpha", "beta")
         },
     },
+    own={"num_experts": "num_local_experts"},
     also=("num_experts",),
     read=_read,
     tensors=_tensors,

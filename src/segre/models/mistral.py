@@ -60,6 +60,7 @@ MIXTRAL = llama.family(
     "mixtral",
     "Mixtral",
     defaults=ROUTED,
+    own={"num_experts": "num_local_experts"},
     also=("num_experts",),
     read=_read_routed,
     tensors=llama.layout(llama.normed(llama.attention(), routed())),

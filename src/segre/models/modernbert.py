@@ -15,8 +15,7 @@ THETAS = {FULL: ("global_rope_theta", 160_000), SLIDING: ("local_rope_theta", 10
 
 
 def _read(config: Config) -> Values:
-    d, length = config.count("hidden_size"), config.count("max_position_embeddings")
-    common = config.common(d)
+    common, length = config.common(), config.count("max_position_embeddings")
     reach = config.count("local_attention", smallest=2) // 2
     every = config.count("global_attn_every_n_layers")
     sizes = chosen(config, common["layers"], reach + 1, lambda i: i % every > 0)
@@ -34,7 +33,7 @@ def _read(config: Config) -> Values:
         **common,
         **rotations(config, sizes, length, THETAS, rescaled=(FULL, SLIDING)),
         **({"outbias": config.flag("decoder_bias")} if words and "labels" not in common else {}),
-        "head": config.even("hidden_size", config.width("num_attention_heads", of=d)),
+        "head": config.even("hidden_size", config.width(common["d"])),
         "ff": config.count("intermediate_size"),
         "mlp": config.named("hidden_activation", GATES),
         "eps": config.number("norm_eps"),

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from segre.errors import SpecError
-from segre.models.config import UNITS, Config
+from segre.models.config import Config
 from segre.models.family import Family, Labelled, Values, answers, fourfold
 from segre.models.stored import Names, Stored, linear, norm, parts, table
 from segre.transformer.spec import Transformer
@@ -18,9 +18,8 @@ DECODER = "model.decoder"
 
 
 def _read(config: Config) -> Values:
-    d = config.count("hidden_size")
-    length = config.count("max_position_embeddings")
-    narrow = d
+    out, length = config.blocks(EPS), config.count("max_position_embeddings")
+    d = narrow = out["d"]
     if config.get("word_embed_proj_dim")[1] is not None:
         narrow = config.count("word_embed_proj_dim")
     if narrow > d:
@@ -30,11 +29,8 @@ def _read(config: Config) -> Values:
     biased, gain = config.flag("enable_bias"), config.flag("layer_norm_elementwise_affine")
     before = config.flag("do_layer_norm_before")
     return {
-        **config.common(d),
-        "head": config.width("num_attention_heads", of=d),
+        **out,
         "ff": config.count("ffn_dim"),
-        "mlp": config.named("activation_function", UNITS),
-        "eps": EPS,
         "gain": gain,
         "bias": "all" if biased else "norm" if gain else "none",
         "place": "pre" if before else "post",
@@ -125,5 +121,6 @@ FAMILY = Family(
         "opt-30b": _sizes(48, 7168, 56),
         "opt-66b": _sizes(64, 9216, 72),
     },
+    own={"hidden_act": "activation_function"},
     copies={"lm_head.weight": "tokens"},
 )

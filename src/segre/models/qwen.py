@@ -33,7 +33,7 @@ def _window(config: Config) -> int:
 def _read_routed(config: Config) -> Values:
     out = llama.decoder(config)
     out["window"] = [_window(config)]
-    count = config.count("num_experts", "num_local_experts", smallest=0)
+    count = config.count("num_local_experts", smallest=0)
     dense = _dense(config, out["layers"])
     if not count or all(dense):
         return {**out, "experts": 0}
@@ -104,6 +104,7 @@ QWEN_3_MOE = llama.family(
         "norm_topk_prob": False,
         "mlp_only_layers": None,
     },
+    own={"num_local_experts": "num_experts"},
     also=("num_local_experts", "max_window_layers"),
     read=_read_routed,
     tensors=llama.layout(

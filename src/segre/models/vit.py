@@ -10,10 +10,9 @@ from dataclasses import replace
 
 from segre.errors import SpecError
 from segre.models import llama
-from segre.models.config import UNITS, Config
+from segre.models.config import Config
 from segre.models.family import Family, Labelled, Values, fourfold
 from segre.models.stored import Names, Stored, linear, norm, parts
-from segre.spec import DEEPEST
 from segre.transformer.spec import Transformer
 from segre.values import LARGEST, whole
 
@@ -44,27 +43,11 @@ def _patches(config: Config) -> Values:
 
 
 def _read(config: Config) -> Values:
-    out = _blocks(config)
+    out = {**config.blocks(), **_patches(config)}
     d, pooled = out["d"], config.get("pooler_output_size")[1]
     if pooled not in (None, d):
         raise SpecError(f"pooler_output_size: {pooled} is not the width {d}; allowed: the width")
     return {**out, "ff": config.count("intermediate_size")}
-
-
-def _blocks(config: Config) -> Values:
-    """The keys of a spec for models of patches, except the width of the MLP."""
-    d = config.count("hidden_size")
-    return {
-        "kind": config.family.name,
-        "d": d,
-        "layers": config.count("num_hidden_layers", largest=DEEPEST),
-        "heads": config.count("num_attention_heads"),
-        "head": config.width("num_attention_heads", of=d),
-        "mlp": config.named("hidden_act", UNITS),
-        "eps": config.number("layer_norm_eps"),
-        **_patches(config),
-        **config.ending(),
-    }
 
 
 def _embeddings(spec: Transformer, config: Config, prefix: str) -> Names:
@@ -144,7 +127,7 @@ VIT = Family(
 def _read_dino(config: Config) -> Values:
     if len({*_sides(config, "image_size")}) > 1:  # the library interpolates their positions
         raise SpecError("image_size: the sides differ; allowed: equal sides")
-    out = _blocks(config)
+    out = {**config.blocks(), **_patches(config)}
     out["ff"] = out["d"] * config.count("mlp_ratio")
     if config.flag("use_swiglu_ffn"):  # the library passes hidden_act over
         # about as many weights: two thirds of the units, rounded up to eights
