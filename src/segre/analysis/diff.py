@@ -27,7 +27,7 @@ from segre.fields.interface import Array
 from segre.files import shown
 from segre.finding import Status, Unbounded
 from segre.models import Source
-from segre.models.relevance import IRRELEVANT
+from segre.models.registry import IRRELEVANT
 from segre.shown import Tabular
 from segre.transformer.forward import Tokens
 from segre.values import quote

@@ -19,10 +19,9 @@ from segre.checkpoint.reading import has_weights, is_directory, is_tensor_file, 
 from segre.checkpoint.store import Store
 from segre.errors import CheckpointError, SpecError
 from segre.fields.interface import Array
-from segre.models import hub
 from segre.models.family import BEFORE
 from segre.models.live import Live, live
-from segre.models.names import meaning
+from segre.models.names import advice, is_id, meaning, snapshot
 from segre.models.registry import PRESETS, family_of, from_config
 from segre.values import quote
 
@@ -77,14 +76,14 @@ def _found(source: str | Path) -> Store:
     if is_directory(path) or (is_tensor_file(path) and path.exists()):
         return Store.open(path)
     try:
-        snapshot = hub.snapshot(name)
+        cached = snapshot(name)
     except SpecError as error:
         raise CheckpointError(str(error)) from None
-    if snapshot is not None and has_weights(snapshot):
-        return Store.open(snapshot, name)
-    if snapshot is not None or ("/" in name and hub.is_id(name) and not path.exists()):
-        what = "its weights are" if snapshot is not None else "no such directory, and it is"
-        raise refusal(name, f"{what} {hub.advice(name)}")
+    if cached is not None and has_weights(cached):
+        return Store.open(cached, name)
+    if cached is not None or ("/" in name and is_id(name) and not path.exists()):
+        what = "its weights are" if cached is not None else "no such directory, and it is"
+        raise refusal(name, f"{what} {advice(name)}")
     if name in PRESETS and not path.exists():
         raise refusal(
             name, "this name stands for an architecture without weights; give a model directory"

@@ -9,14 +9,16 @@ from segre.models.family import Family, Values, encoder_labels, fourfold
 from segre.models.stored import Names, Stored, linear, norm, parts, table
 from segre.transformer.spec import Transformer
 
+
+def sizes(layers: int, width: int, heads: int, **rest: Any) -> Values:
+    """What configs of public encoders say beside the defaults of their family."""
+    out = {"num_hidden_layers": layers, "hidden_size": width, "intermediate_size": 4 * width}
+    return {**out, "num_attention_heads": heads, **rest}
+
+
 DEFAULTS: Values = {
-    "vocab_size": 30522,
-    "hidden_size": 768,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "intermediate_size": 3072,
+    **sizes(12, 768, 12, vocab_size=30522, max_position_embeddings=512),
     "hidden_act": "gelu",
-    "max_position_embeddings": 512,
     "type_vocab_size": 2,
     "layer_norm_eps": 1e-12,
     "tie_word_embeddings": True,
@@ -59,12 +61,6 @@ def embeddings(prefix: str) -> Names:
         **table(f"{at}.token_type_embeddings", "types"),
         **norm(f"{at}.LayerNorm", "norm"),
     }
-
-
-def sizes(layers: int, width: int, heads: int, **rest: Any) -> Values:
-    """What configs of public encoders say beside the defaults of their family."""
-    out = {"num_hidden_layers": layers, "hidden_size": width, "intermediate_size": 4 * width}
-    return {**out, "num_attention_heads": heads, **rest}
 
 
 def family(model_type: str, name: str, *, heads: tuple[str, ...], **own: Any) -> Family:

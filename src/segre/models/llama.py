@@ -105,8 +105,8 @@ def attention(plus: float = 0.0) -> Names:
         **linear("self_attn.q_proj", "Q"),
         **linear("self_attn.k_proj", "K"),
         **linear("self_attn.v_proj", "V"),
-        **norm("self_attn.q_norm", "normq", plus),
-        **norm("self_attn.k_norm", "normk", plus),
+        **norm("self_attn.q_norm", "normq", plus=plus),
+        **norm("self_attn.k_norm", "normk", plus=plus),
         **linear("self_attn.o_proj", "O"),
     }
 
@@ -122,16 +122,16 @@ ROUTER = {"mlp.gate.weight": Stored(("W_R",))}
 def normed(before: Names, after: Names = GATED, plus: float = 0.0) -> Names:
     """A layer with norms before attention and before the MLP; `plus` is added to stored gains."""
     return {
-        **norm("input_layernorm", "norm1", plus),
+        **norm("input_layernorm", "norm1", plus=plus),
         **before,
-        **norm("post_attention_layernorm", "norm2", plus),
+        **norm("post_attention_layernorm", "norm2", plus=plus),
         **after,
     }
 
 
 def layout(layer: Names, plus: float = 0.0) -> Layout:
     """Where the tensors of a decoder lie: the table, the last norm, the unembedding, layers."""
-    head = {**norm("model.norm", "norm", plus), "lm_head.weight": Stored(("W_U",))}
+    head = {**norm("model.norm", "norm", plus=plus), "lm_head.weight": Stored(("W_U",))}
     return parts(table("model.embed_tokens", "tokens"), head, "model.layers.{}.", layer)
 
 

@@ -9,8 +9,7 @@ from typing import Any
 from segre.errors import SpecError
 from segre.models.config import Config
 from segre.models.family import Family, Labelled, Values, answers, fourfold
-from segre.models.stored import Names, Stored, linear, norm, parts, table
-from segre.transformer.spec import Transformer
+from segre.models.stored import Stored, linear, norm, parts, table
 
 EPS = Fraction(1, 10**5)  # of all norms, whatever a config says
 OFFSET = 2
@@ -53,19 +52,16 @@ _HEAD = {
 }
 
 
-def _tensors(spec: Transformer, part: str, config: Config) -> Names:
-    place = "post" if spec.place == "post" else "norm"
-    layer = {
-        **norm("self_attn_layer_norm", f"{place}1"),
-        **linear("self_attn.q_proj", "Q"),
-        **linear("self_attn.k_proj", "K"),
-        **linear("self_attn.v_proj", "V"),
-        **linear("self_attn.out_proj", "O"),
-        **norm("final_layer_norm", f"{place}2"),
-        **linear("fc1", "up"),
-        **linear("fc2", "down"),
-    }
-    return parts(_EMBED, _HEAD, f"{DECODER}.layers.{{}}.", layer)(spec, part, config)
+_LAYER = {
+    **norm("self_attn_layer_norm", "norm1", "post1"),
+    **linear("self_attn.q_proj", "Q"),
+    **linear("self_attn.k_proj", "K"),
+    **linear("self_attn.v_proj", "V"),
+    **linear("self_attn.out_proj", "O"),
+    **norm("final_layer_norm", "norm2", "post2"),
+    **linear("fc1", "up"),
+    **linear("fc2", "down"),
+}
 
 
 def _rest(given: Mapping[str, Any]) -> Values:
@@ -73,12 +69,11 @@ def _rest(given: Mapping[str, Any]) -> Values:
     return {**fourfold(given), **({} if learned else {"offset": 0})}
 
 
-def _sizes(layers: int, width: int, heads: int) -> Values:
+def _sizes(layers: int, width: int, heads: int, **rest: Any) -> Values:
     out = {"num_hidden_layers": layers, "hidden_size": width, "ffn_dim": 4 * width}
-    return {**out, "num_attention_heads": heads}
+    return {**out, "num_attention_heads": heads, **rest}
 
 
-_NARROW: Values = {"word_embed_proj_dim": 512, "do_layer_norm_before": False}
 FAMILY = Family(
     model_type="opt",
     base_class="OPTModel",
@@ -88,11 +83,7 @@ FAMILY = Family(
         answers("OPT"),
     ),
     defaults={
-        "vocab_size": 50272,
-        "hidden_size": 768,
-        "num_hidden_layers": 12,
-        "num_attention_heads": 12,
-        "ffn_dim": 3072,
+        **_sizes(12, 768, 12, vocab_size=50272),
         "max_position_embeddings": 2048,
         "activation_function": "relu",
         "do_layer_norm_before": True,
@@ -104,7 +95,7 @@ FAMILY = Family(
     },
     read=_read,
     prefix="model.",
-    tensors=_tensors,
+    tensors=parts(_EMBED, _HEAD, f"{DECODER}.layers.{{}}.", _LAYER),
     choices={
         **{"norm": "layer", "mlp": "relu", "bias": "all", "pos": "learned", "causal": True},
         "offset": OFFSET,
@@ -113,7 +104,7 @@ FAMILY = Family(
     rest=_rest,
     models={
         "opt-125m": {},
-        "opt-350m": {**_sizes(24, 1024, 16), **_NARROW},
+        "opt-350m": _sizes(24, 1024, 16, word_embed_proj_dim=512, do_layer_norm_before=False),
         "opt-1.3b": _sizes(24, 2048, 32),
         "opt-2.7b": _sizes(32, 2560, 32),
         "opt-6.7b": _sizes(32, 4096, 32),

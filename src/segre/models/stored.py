@@ -66,10 +66,13 @@ def linear(file: str, *names: str, columns: bool = False, by_head: bool = False)
     }
 
 
-def norm(file: str, name: str, plus: float = 0.0) -> Names:
-    """A norm's gain and bias; `plus` is what the model adds to a stored gain."""
-    gain = Stored((f"{name}.gain",), plus=plus)
-    return {f"{file}.weight": gain, f"{file}.bias": Stored((f"{name}.bias",))}
+def norm(file: str, *names: str, plus: float = 0.0) -> Names:
+    """A norm's gain and bias, by the one of its names that a spec has.
+
+    `plus` is what the model adds to a stored gain.
+    """
+    gain, bias = (tuple(f"{name}.{what}" for name in names) for what in ("gain", "bias"))
+    return {f"{file}.weight": Stored(gain, plus=plus), f"{file}.bias": Stored(bias)}
 
 
 def table(file: str, name: str) -> Names:
