@@ -135,7 +135,7 @@ def barrier(
             _require_next_tokens(a)
             require_same_architecture(a, b)
             require_same_scale(a, b)
-            on, batches = _read(a, b, text, length) if tokens is None else _given(a, tokens)
+            on, batches = _inputs(a, b, text, tokens, length)
             losses = []
             for done, share in enumerate(shares):
                 progress("losses", number * points + done, len(others) * points)
@@ -145,17 +145,18 @@ def barrier(
     return Barriers(name, tuple(lines), on)
 
 
-def _read(
-    one: Model, two: Model, text: str | Path | None, length: int | None
+def _inputs(
+    model: Model,
+    two: Model,
+    text: str | Path | None,
+    tokens: npt.ArrayLike | None,
+    length: int | None,
 ) -> tuple[str, list[Tokens]]:
-    """The tokens of a text, and their description."""
-    inputs, batches = common_inputs(one, two, text, length=length)
-    assert inputs is not None
-    return inputs.said, batches
-
-
-def _given(model: Model, tokens: npt.ArrayLike) -> tuple[str, list[Tokens]]:
-    """The given tokens."""
+    """The tokens of a text, or the given ones, and their description."""
+    if tokens is None:
+        inputs, batches = common_inputs(model, two, text, length=length)
+        assert inputs is not None
+        return inputs.said, batches
     words, most = np.asarray(tokens), model.spec.vocab - 1
     if words.ndim != 2 or words.dtype.kind not in "iu" or words.shape[1] < 2 or not words.size:
         raise SpecError(

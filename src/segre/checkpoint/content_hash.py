@@ -26,7 +26,6 @@ from segre.checkpoint.fingerprint import Number, numbers
 from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.overflow import within_float64
 from segre.errors import CheckpointError
-from segre.fields.interface import Array
 from segre.files import shown
 from segre.finding import Status, Unbounded
 from segre.models import Source
@@ -241,20 +240,14 @@ def _of_values(model: Model, architecture: str, progress: Progress) -> str:
         progress("values", done, len(model.parts))
         tensors = model.part(part)
         for name in sorted(tensors):
-            kind, data = _bytes(tensors[name])
+            plain = np.ascontiguousarray(tensors[name]) + 0.0  # no negative zeros
+            with np.errstate(over="ignore", under="ignore"):
+                single = plain.astype("<f4")
+            short = np.array_equal(single, plain)
             shape = "x".join(map(str, tensors[name].shape))
-            whole.update(f"{part} {name} {shape} {kind} ".encode())
-            whole.update(data)
+            whole.update(f"{part} {name} {shape} {'f4' if short else 'f8'} ".encode())
+            whole.update((single if short else plain.astype("<f8")).data)
     return whole.hexdigest()[:LENGTH]
-
-
-def _bytes(tensor: Array) -> tuple[str, Any]:
-    plain = np.ascontiguousarray(tensor) + 0.0  # no negative zeros
-    with np.errstate(over="ignore", under="ignore"):
-        single = plain.astype("<f4")
-    if np.array_equal(single, plain):
-        return "f4", single.data
-    return "f8", plain.astype("<f8").data
 
 
 def _places(

@@ -60,7 +60,9 @@ def convert(file: str | Path, target: str | Path) -> list[str]:
             f"its rotary frequencies are rescaled ({lost[0].decode()}), which the transformers "
             "library would ignore; download the model as safetensors",
         )
-    torch, transformers = _libraries()
+    torch, transformers, *_ = [  # which take seconds to import
+        library(name, "converting GGUF", extra="models", error=CheckpointError) for name in NEEDED
+    ]
     with new_directory(target, [source]) as folder, quiet():
         model = _model(source, torch, transformers)
         try:
@@ -71,14 +73,6 @@ def convert(file: str | Path, target: str | Path) -> list[str]:
         if identity(source) != before:
             raise refusal(source, CHANGED)
         return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
-
-
-def _libraries() -> tuple[Any, Any]:
-    """torch and transformers, which take seconds to import and may not be installed."""
-    torch, transformers, *_ = [
-        library(name, "converting GGUF", extra="models", error=CheckpointError) for name in NEEDED
-    ]
-    return torch, transformers
 
 
 def _model(source: Path, torch: Any, transformers: Any) -> Any:

@@ -6,6 +6,7 @@ are copied. Quantised weights, which are codes and scales, are refused.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -48,7 +49,12 @@ def opened(source: Any) -> Store:
             f"a {type(source).__name__} is not a checkpoint; allowed: a directory, a .safetensors "
             "file, a model, or (state_dict, config)"
         )
-    return Store.of(held.name, held.config, _arrays(held))
+    if held.tensors is None:
+        raise refusal(
+            held.name, "this is a config without weights; give a model, or (state_dict, config)"
+        )
+    arrays = {name: _array(held.name, name, tensor) for name, tensor in _named(held).items()}
+    return Store.of(held.name, held.config, arrays)
 
 
 def trained(source: Any) -> bool:
@@ -122,14 +128,6 @@ def _taken_apart(whole: Held, every: list[Held], tensor: Any) -> Iterator[tuple[
             yield one.file, own if len(rows) == 1 else own[start : start + rows[place]]
 
 
-def _arrays(held: Live) -> dict[str, Array]:
-    if held.tensors is None:
-        raise refusal(
-            held.name, "this is a config without weights; give a model, or (state_dict, config)"
-        )
-    return {name: _array(held.name, name, tensor) for name, tensor in _named(held).items()}
-
-
 def _array(model: str, name: str, tensor: Any) -> Array:
     """The numbers of a tensor, without a copy."""
     if isinstance(tensor, np.ndarray):
@@ -169,44 +167,28 @@ def write_back(tensors: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
 
 # --- what is quantised ----------------------------------------------------------------------
 
-# How names end in files of each method, where a config does not say which it is.
-_ENDINGS = {
-    "mxfp4": ("_blocks", "_scales"),
-    "GPTQ or AWQ": (".qweight", ".qzeros", ".g_idx", ".scales"),
-    "bitsandbytes": (".SCB", ".absmax", ".quant_map", ".nested_absmax", ".weight_format"),
-    "fp8": (".weight_scale_inv", ".weight_scale", ".input_scale"),
-    "compressed-tensors": (".weight_packed", ".weight_shape"),
-    "hqq": (".W_q",),
+# Names of codes and scales in files of each method, where a config does not say which it is.
+_CODES = {
+    "mxfp4": r"_(blocks|scales)$",
+    "GPTQ or AWQ": r"\.(qweight|qzeros|g_idx|scales)$",
+    "bitsandbytes": r"\.(SCB|absmax|quant_map|nested_absmax|weight_format)$|\.quant_state\.",
+    "fp8": r"\.(weight_scale_inv|weight_scale|input_scale)$",
+    "compressed-tensors": r"\.weight_(packed|shape)$",
+    "hqq": r"\.W_q$",
 }
-_INSIDE = {"bitsandbytes": ".quant_state."}
 
 
 def require_plain(store: Store) -> None:
     """Refuse quantised weights in one line that says so."""
-    method = _said(store) or next(filter(None, map(_by_name, store.entries)), "")
-    if not method:
+    given = store.config.get("quantization_config")
+    named = given.get("quant_method") if isinstance(given, dict) else None
+    said = quote(named) if isinstance(named, str) and named else "quantization_config"
+    found = [(n, method) for n in store.entries for method, x in _CODES.items() if re.search(x, n)]
+    if not given and not found:
         return
-    first = next((name for name in store.entries if _by_name(name)), "")
-    example = f"; tensor {quote(first)} is one of its codes or scales" if first else ""
+    example = f"; tensor {quote(found[0][0])} is one of its codes or scales" if found else ""
     raise refusal(
         store.name,
-        f"its weights are quantised ({method}){example}; allowed: floating point; load the model "
-        "with dequantised weights and write it with save_pretrained",
+        f"its weights are quantised ({said if given else found[0][1]}){example}; allowed: floating "
+        "point; load the model with dequantised weights and write it with save_pretrained",
     )
-
-
-def _said(store: Store) -> str:
-    """The method that the config names."""
-    given = store.config.get("quantization_config")
-    if not given:
-        return ""
-    named = given.get("quant_method") if isinstance(given, dict) else None
-    return quote(named) if isinstance(named, str) and named else "quantization_config"
-
-
-def _by_name(name: str) -> str:
-    """The method whose files have tensors with this name."""
-    for method, inside in _INSIDE.items():
-        if inside in name:
-            return method
-    return next((method for method, ends in _ENDINGS.items() if name.endswith(ends)), "")

@@ -58,7 +58,11 @@ def rebuilt(one: Model, two: Model) -> Structure:
     found: list[tuple[Rebuilt, str]] = []
     sizes = [(model.spec.vocab, model.spec.d) for model in (one, two)]
     comparable = sizes[0] == sizes[1] and one.spec.vocab > 0
-    tokens = _copied_tokens(one, two) if comparable else None
+    tokens = None
+    if comparable:
+        x, y = (model.part("embed", ["tokens"])["tokens"].T for model in (one, two))
+        rows = None if np.array_equal(x, y) else copied_rows(x, y)
+        tokens = rows[0] if rows is not None and np.array_equal(x, y[rows[0]]) else None
     alike = None if tokens is not None else layer_likeness(one, two)
     if comparable and alike is not None and alike.max(initial=0.0) < TWIN:
         tokens = _alike_tokens(one, two)
@@ -200,15 +204,6 @@ def into_stream(one: Model, two: Model, a: Tensors, b: Tensors) -> Callable[[str
 
 
 # --- tokens -----------------------------------------------------------------------------------
-
-
-def _copied_tokens(one: Model, two: Model) -> Array | None:
-    """The order in which the token rows of two files are equal, if it is not that of the files."""
-    x, y = (model.part("embed", ["tokens"])["tokens"].T for model in (one, two))
-    if np.array_equal(x, y):
-        return None
-    found = copied_rows(x, y)
-    return None if found is None or not np.array_equal(x, y[found[0]]) else found[0]
 
 
 def _alike_tokens(one: Model, two: Model) -> Array | None:
