@@ -216,7 +216,7 @@ def convert(gguf: Path, folder: Path, out: Out = Out()) -> None:
 )
 def lineage(checkpoints: list[Path], plot: Path | None = None, out: Out = Out()) -> None:
     """Do checkpoints have a common origin, and what was done to them? All pairs, and a tree."""
-    from segre.checkpoint.origins import lineage as related
+    from segre.checkpoint.lineage import lineage as related
 
     def code(found: Any) -> int:
         alone = len(found.pairs) == 1
@@ -239,11 +239,11 @@ def content_hash(
     checkpoints: list[Path], exact: bool = False, known: Path | None = None, out: Out = Out()
 ) -> None:
     """A hash of the contents of each checkpoint, the same for all copies of one function."""
-    from segre.checkpoint.content_hash import Hashes
-    from segre.checkpoint.origins import content_hash as computed
-    from segre.checkpoint.origins import read_hash
+    from segre.checkpoint.content_hash import LONGEST, ContentHash, Hashes
+    from segre.checkpoint.content_hash import content_hash as computed
+    from segre.checkpoint.reading import read_json
 
-    other = None if known is None else read_hash(known)
+    other = None if known is None else ContentHash.read(read_json(known, LONGEST))
     with out.progress() as progress:
         every = tuple(computed(model, exact=exact, progress=progress) for model in checkpoints)
     found = every[0] if len(every) == 1 else Hashes(every)
