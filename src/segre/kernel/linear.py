@@ -75,3 +75,13 @@ def annihilator(entries: Matrix, prime: int) -> Matrix:
     charge(columns**2 * RESIDUES.entry)
     basis, nullity = matrix(entries, prime).nullspace()
     return array(basis.transpose())[:nullity]
+
+
+def left_inverse(basis: Matrix, prime: int) -> Matrix:
+    """L with L B = 1, for linearly independent columns B: a regular minor of B, inverted."""
+    size, count = basis.shape
+    reduced = row_basis(np.concatenate([basis.T, np.eye(count, dtype=np.int64)], 1), prime)
+    pivots = (reduced != 0).argmax(1)
+    result = np.zeros((count, size), np.int64)
+    result[:, pivots] = reduced[:, size:].T
+    return result
