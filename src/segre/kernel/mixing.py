@@ -184,7 +184,7 @@ class _Together:
         graph, first = self.facts.graph, (self.heads[0].part, "W_Q")
         x = next(n.args[1] for n in graph.nodes if first == self.facts.place((*n.args, 0)[0]))
         span = images(self.facts).spans[x]
-        if span.shift is not None:
+        if span.shift.shape[-1]:
             raise RejectionError("tokens do not lie in a linear space")
         basis: Matrix = span.basis
         return basis
@@ -338,11 +338,13 @@ class _Together:
         flat %= self.prime
         orders = list(permutations((1, 2, 3))) if joint else [(1, 2, 3), (2, 1, 3)]
         total = sum(flat.transpose(0, *order, 4) for order in orders) % self.prime
-        places = np.array([
-            place
-            for place in product(range(r), repeat=3)
-            if place[0] <= place[1] and not (joint and place[1] > place[2])
-        ])
+        places = np.array(
+            [
+                place
+                for place in product(range(r), repeat=3)
+                if place[0] <= place[1] and not (joint and place[1] > place[2])
+            ]
+        )
         rows: Matrix = total[:, places[:, 0], places[:, 1], places[:, 2]]
         return rows.reshape(-1, flat.shape[-1])
 

@@ -108,7 +108,7 @@ class Products(Shifts):
             return []
         if shift.lemma == ("unreached", other):
             value = images(self.facts).spans[other].shift
-            if value is None:
+            if not value.shape[-1]:
                 return []
             return [self._exact(shift, own, value[..., :1], letters, out, shift.lemma)]
         for axis, form in self.facts.forms[other].items():
