@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -27,27 +28,28 @@ class Group:
     basis: Matrix  # (number, width, width) or (number, width)
 
     @property
+    def diagonal(self) -> bool:
+        """E is diagonal: a row of charges."""
+        return self.basis.ndim == 2
+
+    @cached_property
     def skew(self) -> bool:
         """E^T = -E."""
-        return self.basis.ndim == 3 and not (self.basis + self.basis.swapaxes(1, 2)).any()
+        return not self.diagonal and not (self.basis + self.basis.swapaxes(1, 2)).any()
 
-    @property
+    @cached_property
     def fixes_ones(self) -> bool:
         """E 1 = 0."""
         return not self.basis.sum(-1).any()
 
-    @property
+    @cached_property
     def writes_ones(self) -> bool:
         """E x is a multiple of 1 for all x: all rows of E are equal."""
-        return self.basis.ndim == 3 and not (self.basis - self.basis[:, :1]).any()
+        return not self.diagonal and not (self.basis - self.basis[:, :1]).any()
 
     def commutes(self, planes: Collection[tuple[int, int]]) -> bool:
         """Whether E commutes with rotations of each of these planes by any angles."""
         for a, b in planes:
-            if self.basis.ndim == 2:
-                if (self.basis[:, a] != self.basis[:, b]).any():
-                    return False
-                continue
             for signs in ((1, 1), (1, -1)):
                 R = np.zeros(self.basis.shape[1:], np.int64)
                 R[[a, b], [a, b] if signs == (1, 1) else [b, a]] = signs

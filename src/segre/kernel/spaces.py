@@ -26,7 +26,7 @@ from segre.kernel.document import (
     read_spec,
     text,
 )
-from segre.kernel.entries import READERS, Reader
+from segre.kernel.entries import Moves
 from segre.kernel.forms import Facts
 from segre.kernel.graph import Graph
 from segre.kernel.group import Matrix
@@ -189,30 +189,25 @@ def generators(facts: Facts, entry: Any, where: str) -> Matrix:
     """The generators of an entry, as rows of residues; rejected unless the lemmas prove them."""
     if not isinstance(entry, dict):
         raise RejectionError(f"{where}: {quote(entry)} is not an object")
-    free = text(entry.get("free"), f"{where}.free", (*READERS, "special"))
+    free = text(entry.get("free"), f"{where}.free", ("basis", "constants", "special"))
     try:
-        if free == "special":
-            return special(facts, entry, where)
-        return _proved(READERS[free](facts, entry, where))
+        return special(facts, entry, where) if free == "special" else _proved(facts, entry, where)
     except RejectionError as reason:
         known = str(reason)
         raise RejectionError(known if known.startswith(where) else f"{where}: {known}") from None
 
 
-def _proved(reader: Reader) -> Matrix:
+def _proved(facts: Facts, entry: dict[str, Any], where: str) -> Matrix:
     """The generators of an entry that the lemmas prove."""
-    facts, where = reader.facts, reader.where
-    group, tangents, moved = reader.read()
-    count = next(iter(tangents.values())).shape[0] if tangents else 0
+    moves, size = Moves(facts, entry, where), facts.graph.parameters
+    count = moves.parameters
     if not count:
-        return np.zeros((0, facts.graph.parameters), np.int64)
-    afford(len(facts.graph.nodes) * STEP + count * facts.graph.parameters * ENTRY)
-    given = items(reader.entry.get("vanish", []), f"{where}.vanish")
-    vanish = [reader.place(name, where) for name in given]
-    run = Pass(facts, group, count, moved, vanish, reader.started)
+        return np.zeros((0, size), np.int64)
+    afford(len(facts.graph.nodes) * STEP + count * size * ENTRY)
+    run = Pass(facts, moves)
     run.run()
-    rows = np.zeros((count, facts.graph.parameters), np.int64)
-    for place, tangent in tangents.items():
+    rows = np.zeros((count, size), np.int64)
+    for place, tangent in moves.tangents.items():
         tensor = facts.graph.tensors[place]
         rows[:, tensor.offset : tensor.offset + tensor.size] = tangent.reshape(count, -1)
     return _solutions(run, rows)
