@@ -290,7 +290,7 @@ class Moves:
             each = each if unread else each.swapaxes(2, 3)
             patterns[ends[head] : ends[head + 1], head] = each.reshape(-1, rows, columns)
         met = None if unread else images(facts).spans[mapped[1]].shift[..., :1]
-        return Source(place, patterns.reshape(-1, *self._shape(place)), {}, uses[0], met)
+        return Source(place, patterns.reshape(int(ends[-1]), *self._shape(place)), {}, uses[0], met)
 
     def _product(self, source: Source, array: Matrix) -> Variation:
         """What is added to the product of a tensor that moves where nothing reads, or is met."""
@@ -298,8 +298,8 @@ class Moves:
             return NONE
         shape = self.facts.graph.shape(source.use or 0)[:-1]
         *lead, rows, columns = array.shape[1:]
-        met = np.broadcast_to(source.met[..., 0], (*lead, columns)).reshape(1, -1, columns)
-        each = array.reshape(len(array), -1, rows, columns)
+        met = np.broadcast_to(source.met[..., 0], (*lead, columns)).reshape(1, prod(lead), columns)
+        each = array.reshape(len(array), prod(lead), rows, columns)
         added, mask = (
             self.facts.field.contract("hrc,hc->hr" if len(shape) > 1 else "hrc,hc->r", *both)
             for both in ((each, met), ((each != 0).astype(np.int64), np.ones_like(met)))

@@ -95,6 +95,15 @@ class Facts:
             result = self.field.matmul(result[None], factor[None] % self.prime)[0]
         return result
 
+    def row(self, tangent: Mapping[Any, Matrix]) -> Matrix:
+        """A tangent vector: by tensors, or by (tensor, n) for its part n along the first axis."""
+        result = np.zeros(self.graph.parameters, np.int64)
+        for name, moved in tangent.items():
+            place, number = name if isinstance(name[1], int) else (name, 0)
+            first = self.graph.tensors[place].offset + number * moved.size
+            result[first : first + moved.size] = moved.reshape(-1) % self.prime
+        return result
+
     def place(self, node: int) -> Place | None:
         """The tensor, if a node is one."""
         data = self.graph.nodes[node].data

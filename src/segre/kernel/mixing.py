@@ -15,6 +15,7 @@ from math import comb
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from segre.attention.layer import Layer
 from segre.attention.mechanism import Mechanism
@@ -26,7 +27,8 @@ from segre.kernel.meter import afford, meter
 from segre.kernel.spans import images
 from segre.spec import Network
 
-Tangent = dict[tuple[Place, int], Matrix]  # by tensor and number of the head in its group
+Tangent = dict[tuple[Place, int], Matrix]  # by tensor, and number of the head in its group
+Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class Head:
     tokens: int
 
     @cached_property
-    def seen(self) -> Matrix:
+    def seen(self) -> Mask:
         """Which keys (rows) a query (column) sees."""
         one, count = self.one, (self.tokens - self.one.kernel) // self.one.stride + 1
         return Seen(count, self.tokens, one.causal, one.window, one.local).table()
@@ -137,16 +139,10 @@ def tangents(facts: Facts, spec: Network, entry: dict[str, Any], where: str) -> 
         heads = [each[n - 1] for n in sorted(numbers)]
     if not heads:
         raise RejectionError(f"{where}: no heads")
-    rows = []
+    rows: list[Matrix] = []
     for tangent in _RULES[name](_Together(facts, spec, i, heads)):
-        row = np.zeros(facts.graph.parameters, np.int64)
-        for (place, number), part in tangent.items():
-            tensor = facts.graph.tensors[place]
-            size = tensor.size // tensor.shape[0]
-            first = tensor.offset + number * size
-            row[first : first + size] = (row[first : first + size] + part.reshape(-1)) % facts.prime
-        rows.append(row)
-        meter().require_bytes(16 * len(rows) * len(row))
+        rows.append(facts.row(tangent))
+        meter().require_bytes(16 * len(rows) * facts.graph.parameters)
     return np.array(rows, np.int64).reshape(-1, facts.graph.parameters)
 
 

@@ -22,7 +22,6 @@ from segre.kernel.variation import (
     Shift,
     Turn,
     Variation,
-    absolute,
     times,
     unknown,
     without,
@@ -146,16 +145,12 @@ class Products(Shifts):
     def _add(self, node: Node) -> Variation:
         """*Skips join spaces*: both summands change alike, and their shifts are added."""
         values = [self._of(arg) for arg in node.args]
-        left, right = (
-            [self._broadcast(shift, arg, node.shape) for shift in value.shifts]
-            for arg, value in zip(node.args, values, strict=True)
+        shifts = _together(
+            [
+                [self._broadcast(shift, arg, node.shape) for shift in value.shifts]
+                for arg, value in zip(node.args, values, strict=True)
+            ]
         )
-        factors = [[one for one in some if one.relative] for some in (left, right)]
-        alike = [len(some) for some in factors] == [1, 1] and _equal(*(some[0] for some in factors))
-        shifts = [unknown(one) if one.relative and not alike else one for one in left]
-        shifts += [
-            unknown(one) if one.relative else one for one in right if not (alike and one.relative)
-        ]
         turns = values[0].turns
         if turns != values[1].turns:
             if not self.group.writes_ones:
@@ -274,20 +269,22 @@ class Products(Shifts):
 
     def _join(self, node: Node) -> Variation:
         """*Places*: arrays one after the other; shifts are written out along the axis."""
-        values, axis = [absolute(self._of(arg)) for arg in node.args], node.data
+        values, axis = [self._of(arg) for arg in node.args], node.data
         self._not_along(values[0], axis)
         if any(value.turns != values[0].turns for value in values):
             raise self._refused("arrays that are joined change differently")
-        shifts, start = [], 0
+        moved, start = [], 0
         for arg, value in zip(node.args, values, strict=True):
             shape = self.graph.shape(arg)
-            shifts += [self._joined(shift, node, start, shape) for shift in value.shifts]
+            moved.append([self._joined(shift, node, start, shape) for shift in value.shifts])
             start += shape[axis]
-        return Variation(values[0].turns, self._merged(shifts, node.shape))
+        return Variation(values[0].turns, self._merged(_together(moved), node.shape))
 
     def _joined(self, shift: Shift, node: Node, start: int, shape: tuple[int, ...]) -> Shift:
         """A shift of one of the arrays that are joined, with zeros around it."""
         axis = node.data
+        if shift.relative and shift.along.get(axis) == ONES:
+            return shift
         if not shift.exact:
             return replace(shift, along=without(shift.along, axis))
         shift = self._spread(shift, shape, [axis])
@@ -306,7 +303,17 @@ class Products(Shifts):
         return self._still(*(self._of(arg) for arg in node.args))
 
 
+def _together(summands: list[list[Shift]]) -> list[Shift]:
+    """The shifts of summands, whose factors pass if all have the same one, of whole numbers."""
+    factors = [[one for one in shifts if one.relative] for shifts in summands]
+    rest = [one for shifts in summands for one in shifts if not one.relative]
+    first = factors[0][0] if all(len(some) == 1 for some in factors) else None
+    if first is not None and all(_equal(first, *some) for some in factors):
+        return [first, *rest]
+    return rest + [unknown(one) for some in factors for one in some]
+
+
 def _equal(a: Shift, b: Shift) -> bool:
     """Whether two relative shifts are the same whole numbers."""
-    whole = a.relative and b.relative and a.whole > 0 < b.whole
+    whole = a.exact and b.exact and a.whole > 0 < b.whole
     return whole and a.along == b.along and np.array_equal(a.array, b.array)
