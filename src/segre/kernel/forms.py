@@ -191,7 +191,7 @@ class Facts:
                 more = bias * self.vector(form.direction, size) % self.prime
                 more = np.moveaxis(more.sum(-1, keepdims=True) % self.prime, -1, axis)
                 value = more if form.value is None else (form.value + more) % self.prime
-                result[axis] = Form(form.direction, value, (form.key, place))
+                result[axis] = Form(form.direction, value, (form.key, form.direction, place))
         return result
 
 

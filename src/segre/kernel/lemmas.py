@@ -20,6 +20,7 @@ from segre.kernel.spans import one_key
 from segre.kernel.variation import (
     NONE,
     ONES,
+    Entries,
     Shift,
     Turn,
     Variation,
@@ -90,13 +91,13 @@ class Pass(Products):
 
     def _differences(self, shift: Shift, axis: int) -> Shift:
         """By how much the entries along an axis differ from the first one."""
-        first, rest = [0], range(1, shift.array.shape[axis])
-        array, mask = (
-            (np.take(x, rest, axis), np.take(x, first, axis)) for x in (shift.array, shift.mask)
-        )
-        key = self._named("differences", axis, shift.key)
-        difference = (array[0] - array[1]) % self.prime
-        return replace(shift, array=difference, mask=mask[0] | mask[1], key=key, parent=shift)
+
+        def differences(x: Entries, sign: Entries) -> Entries:
+            first, rest = np.split(x, [1], axis)
+            return np.asarray(rest + sign * first)
+
+        minus, whole = np.array(-1), bounded(2 * shift.whole)
+        return self._image(shift, differences, "less", axis, numbers=minus, whole=whole)
 
     def _activation(self, region: Region) -> Variation:
         """*Entry by entry*: homogeneous functions multiply factors; exp makes sums into factors."""

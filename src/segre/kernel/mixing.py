@@ -333,7 +333,7 @@ class _Together:
         flat = np.concatenate([part.reshape(*part.shape[:4], -1) for part in parts], -1)
         flat %= self.prime
         orders = list(permutations((1, 2, 3))) if joint else [(1, 2, 3), (2, 1, 3)]
-        total = sum(flat.transpose(0, *order, 4) for order in orders) % self.prime
+        total = np.sum([flat.transpose(0, *order, 4) for order in orders], 0) % self.prime
         places = np.array(
             [
                 place

@@ -79,7 +79,8 @@ class Shifts:
     def _must_vanish(self, shift: Shift) -> None:
         """Note that a shift is zero, which the parameters of a group cannot see to."""
         if self.group is not NO_GROUP and shift.mask.any():
-            raise self._refused("what changes here is not taken back")
+            what = "charges do not cancel" if shift.relative else "what is added is not taken back"
+            raise self._refused(what)
         self.conditions[shift.key] = shift
 
     def _still(self, *values: Variation) -> Variation:
