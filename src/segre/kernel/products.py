@@ -72,21 +72,16 @@ class Products(Shifts):
         shape, other = self.graph.shape(node.args[side]), node.args[1 - side]
         along = {own[axis]: direction for axis, direction in shift.along.items()}
         summed = [x for x in own if x in letters and x not in out]
-        for axis, form in self.facts.forms[other].items():
-            letter = letters[axis]
-            if letter in out or along.get(letter) != form.direction:
-                continue
+        form, letter = self.facts.forms[other], (" " + letters)[-2]
+        if form is not None and letter not in out and along.get(letter) == form.direction:
             if form.value is None:
                 return []
             if shift.exact and summed == [letter]:
                 some = [k for k, d in shift.along.items() if d and own[k] in letters]
                 shift = self._spread(shift, shape, {*some} - {own.index(letter) - len(own)})
                 whole = shift.whole if form.key == () else 0  # times one
-                return [
-                    self._product(
-                        shift, own, form.value, letters, out, ("form", form.key), whole=whole
-                    )
-                ]
+                name = "form", form.key
+                return [self._product(shift, own, form.value, letters, out, name, whole=whole)]
         numbers = self.facts.numbers(other)
         if shift.exact and numbers is not None:
             some = [i - len(own) for i, x in enumerate(own) if x in letters or x not in out]

@@ -169,7 +169,7 @@ class Images(_Spaces):
         """The span of what a link adds to a node."""
         span = self.spans[link.arg]
         if link.mixed:
-            form = self.facts.forms[node.args[1]].get(-2) if node.op == "contract" else None
+            form = self.facts.forms[node.args[1]] if node.op == "contract" else None
             if form is None or form.value is None or span.shift.shape[-1] > 1:  # no sums of one
                 span = self._without_shift(span)
         basis, shift = (self.moved(x, link.W, link.factor) for x in (span.basis, span.shift))
