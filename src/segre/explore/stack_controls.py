@@ -9,11 +9,10 @@ from __future__ import annotations
 from typing import Any, get_args
 
 from segre.attention.mechanism import NAMED, Biases, Conv, Feature, Gate, Normalise, Unit
-from segre.explore.control import NONE, Control
+from segre.explore.control import NONE, Control, choice, flag, part, size
 from segre.spec import MIX
 
 _USUAL = "default"
-_MASKS = ("causal", "decay", "window", "local")
 _OPTIONS: dict[str, Any] = {"kind": tuple(NAMED)}
 _NAMES = {
     "softmax": "softmax",
@@ -43,111 +42,78 @@ _WORDS = {
 }
 _REACH = (NONE, 1, 2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 _WIDTHS = (2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
+_STEPS = (1, 2, 3, 4, 5, 8, 16)  # of kernels and strides
+_COMPRESSED = {"conv": ("full", "depthwise", "shared")}
 _RANKS = (1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 
 
-def _choice(key: str, label: str, part: str, kinds: Any, *, usual: bool, **more: Any) -> Control:
-    values = get_args(kinds)
-    names = tuple(_WORDS[value] for value in values)
+def _worded(key: str, label: str, kinds: Any, *, usual: bool = False, **more: Any) -> Control:
+    """A choice among all values of a type; with `usual`, or what the mechanism has by itself."""
+    values, names = get_args(kinds), [_WORDS[value] for value in get_args(kinds)]
     if usual:
-        values, names = ("", *values), (_USUAL, *names)
-    return Control(key, label, part, "choice", values, names, when=_OPTIONS, **more)
+        values, names = ("", *values), [_USUAL, *names]
+    return choice(key, label, values, names, when=_OPTIONS, **more)
 
 
 CONTROLS = (
-    Control("d", "Width", "Sizes", "size", _WIDTHS, hint="of the tokens"),
-    Control("layers", "Layers", "Sizes", "size", (*range(1, 13), 16, 24, 32, 48, 64)),
-    Control(
-        "heads", "Heads", "Sizes", "size", (1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32), when=_OPTIONS
-    ),
-    Control("a", "Head rank", "Sizes", "size", _RANKS, hint="dimensions of queries and keys"),
-    Control(
-        "dv",
-        "Value rank",
+    *part(
         "Sizes",
-        "size",
-        (NONE, *_RANKS),
-        hint="none means one value matrix per head",
+        size("d", "Width", _WIDTHS, "of the tokens"),
+        size("layers", "Layers", (*range(1, 13), 16, 24, 32, 48, 64)),
+        size("heads", "Heads", (1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32), when=_OPTIONS),
+        size("a", "Head rank", _RANKS, "dimensions of queries and keys"),
+        size("dv", "Value rank", (NONE, *_RANKS), "none means one value matrix per head"),
+        size(
+            "t",
+            "Tokens",
+            (2, 3, 4, 5, 6, 8, 12, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096),
+        ),
     ),
-    Control(
-        "t",
-        "Tokens",
-        "Sizes",
-        "size",
-        (2, 3, 4, 5, 6, 8, 12, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096),
-    ),
-    Control(
-        "kind",
-        "Mechanism",
+    *part(
         "Attention",
-        "choice",
-        (*NAMED, MIX),
-        (*(_NAMES[name] for name in NAMED), "several (as in the spec)"),
-        resets=("order", "normalise", "feature", "unit"),
+        choice(
+            "kind",
+            "Mechanism",
+            (*NAMED, MIX),
+            (*(_NAMES[name] for name in NAMED), "several (as in the spec)"),
+            resets="order normalise feature unit",
+        ),
+        size("order", "Order of the polynomial", range(1, 9), when={"kind": ("fast",)}),
+        _worded("feature", "Feature map", Feature, usual=True),
+        _worded("normalise", "Weights normalised", Normalise, usual=True),
+        _worded("unit", "Queries and keys", Unit, usual=True),
+        choice(
+            "gate",
+            "Gate",
+            get_args(Gate),
+            ("none", "one for each head", "one for each entry"),
+            when=_OPTIONS,
+        ),
+        _worded("bias", "Biases", Biases),
     ),
-    Control(
-        "order",
-        "Order of the polynomial",
-        "Attention",
-        "size",
-        (1, 2, 3, 4, 5, 6, 7, 8),
-        when={"kind": ("fast",)},
-    ),
-    _choice("feature", "Feature map", "Attention", Feature, usual=True),
-    _choice("normalise", "Weights normalised", "Attention", Normalise, usual=True),
-    _choice("unit", "Queries and keys", "Attention", Unit, usual=True),
-    Control(
-        "gate",
-        "Gate",
-        "Attention",
-        "choice",
-        get_args(Gate),
-        ("none", "one for each head", "one for each entry"),
-        when=_OPTIONS,
-    ),
-    _choice("bias", "Biases", "Attention", Biases, usual=False),
-    Control("causal", "Causal mask", "What a token sees", "flag", when=_OPTIONS, resets=("conv",)),
-    Control(
-        "decay",
-        "Decay",
+    *part(
         "What a token sees",
-        "choice",
-        ("none", "0.99", "0.9", "0.5", "learned", "slopes"),
-        ("none", "0.99", "0.9", "0.5", "learned", "slopes, one for each head"),
-        when=_OPTIONS,
-        resets=("conv",),
-    ),
-    Control(
-        "window",
-        "Window",
-        "What a token sees",
-        "size",
-        _REACH,
-        hint="how far away keys may be",
-        when=_OPTIONS,
-        resets=("conv",),
-    ),
-    Control(
-        "local",
-        "Local blocks",
-        "What a token sees",
-        "size",
-        _REACH,
-        hint="a token sees only its own block of this many",
-        when=_OPTIONS,
-        resets=("conv",),
-    ),
-    _choice("conv", "Compressed keys", "What a token sees", Conv, usual=False, resets=_MASKS),
-    *(
-        Control(
-            name.lower(),
-            name,
-            "What a token sees",
-            "size",
-            (1, 2, 3, 4, 5, 8, 16),
-            when={"conv": ("full", "depthwise", "shared")},
-        )
-        for name in ("Kernel", "Stride")
+        flag("causal", "Causal mask", when=_OPTIONS, resets="conv"),
+        choice(
+            "decay",
+            "Decay",
+            ("none", "0.99", "0.9", "0.5", "learned", "slopes"),
+            ("none", "0.99", "0.9", "0.5", "learned", "slopes, one for each head"),
+            when=_OPTIONS,
+            resets="conv",
+        ),
+        size("window", "Window", _REACH, "how far away keys may be", when=_OPTIONS, resets="conv"),
+        size(
+            "local",
+            "Local blocks",
+            _REACH,
+            "a token sees only its own block of this many",
+            when=_OPTIONS,
+            resets="conv",
+        ),
+        _worded("conv", "Compressed keys", Conv, resets="causal decay window local"),
+        size("kernel", "Kernel", _STEPS, when=_COMPRESSED),
+        size("stride", "Stride", _STEPS, when=_COMPRESSED),
     ),
 )
 USUAL = {
