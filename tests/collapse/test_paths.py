@@ -15,13 +15,15 @@ from segre.collapse.paths import (
     head_products,
     head_shares,
     isolated,
+    path_counts,
+    path_shares,
     path_sums,
     path_term,
     sample_paths,
     share,
+    shares_of,
 )
 from segre.collapse.residual import norm_inf
-from segre.collapse.shares import path_counts, path_shares, shares_of
 from segre.collapse.stack import FloatNetwork
 from segre.errors import SegreError
 from segre.models import architecture

@@ -75,7 +75,9 @@ def test_spikes() -> None:
             tops = [np.unravel_index(abs(x).argmax(), shape) for x in streams]
             here = [n for n, top in enumerate(tops) if top == (token, channel)]
             sizes = {n: abs(streams[n][token, channel]) for n in here}
-            large = [n for n in here if sizes[n] > streams_of.LARGE and values[n] > streams_of.VISIBLE]
+            large = [
+                n for n in here if sizes[n] > streams_of.LARGE and values[n] > streams_of.VISIBLE
+            ]
             massive = [n for n in large if values[n] > streams_of.RATIO]
             assert at == max(large, key=sizes.__getitem__)
             text = re.search(

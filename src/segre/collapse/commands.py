@@ -16,7 +16,6 @@ from segre.checkpoint.opening import trained
 from segre.checkpoint.outputs import furthest
 from segre.checkpoint.runnable import family_of, load
 from segre.collapse.curves import Curves, curves
-from segre.collapse.fusion import Fusion
 from segre.collapse.mechanisms import MechanismStudy, mechanism_advice, mechanism_study
 from segre.collapse.passes import Pass
 from segre.collapse.paths import (
@@ -26,10 +25,11 @@ from segre.collapse.paths import (
     path_sums,
     path_term,
     sample_paths,
+    shares_of,
 )
 from segre.collapse.record import record
 from segre.collapse.residual import norm, relative_residual
-from segre.collapse.shares import shares_of
+from segre.collapse.streams import Fusion
 from segre.collapse.study import Study, medians, random_pass, study, study_advice
 from segre.collapse.variants import ALL, FULL, PAPER, Variant, variant, what_if
 from segre.collapse.verdict import THRESHOLD, advice, not_measured

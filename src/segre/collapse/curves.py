@@ -28,10 +28,8 @@ import numpy as np
 from segre.checkpoint.inputs import Inputs
 from segre.checkpoint.model import Model
 from segre.collapse.continued import can_continue, continued
-from segre.collapse.fusion import Fusion
 from segre.collapse.gates import WithGates
-from segre.collapse.sinks import Sink, sink_of
-from segre.collapse.streams import measured
+from segre.collapse.streams import Fusion, Sink, measured, sink_of
 from segre.collapse.variants import PAPER, Variant
 from segre.fields import Real
 from segre.fields.interface import Array

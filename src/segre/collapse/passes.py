@@ -8,7 +8,7 @@ have more axes in front: batches.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -167,14 +167,6 @@ class RecordedLayer:
         """Inner products of U with what each head writes for tokens X, biases aside: (..., H)."""
         mixed = self._mixed(X, constants=False)
         return np.asarray((mixed * self.pull_values(U)).sum(axis=(-2, -1)))
-
-    def without(self, name: str) -> RecordedLayer:
-        """The same layer, its maps of this name left out."""
-        before = None if self.before is not None and self.before.name == name else self.before
-        after = tuple(step for step in self.after if step.name != name)
-        out = None if self.out is not None and self.out.name == name else self.out
-        beside = None if self.beside is not None and self.beside.name == name else self.beside
-        return replace(self, before=before, after=after, out=out, beside=beside)
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,11 @@ True
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import singledispatch
 from math import sqrt
 from typing import Any, Literal
 
 import numpy as np
 
-from segre.architectures import Architecture
 from segre.collapse.activations import gate
 from segre.collapse.passes import Affine, Pass, RecordedLayer, TokenMap
 from segre.errors import SegreError, UnsupportedError
@@ -208,7 +206,10 @@ class FloatNetwork:
     @classmethod
     def from_network(cls, spec: Network | Transformer, weights: Array) -> FloatNetwork:
         """A softmax stack, or a transformer without norms, with its vector of weights."""
-        return _in_floats(spec, np.asarray(weights, dtype=np.float64))
+        vector = np.asarray(weights, dtype=np.float64)
+        return (
+            _of_stack(spec, vector) if isinstance(spec, Network) else _of_transformer(spec, vector)
+        )
 
 
 def seen(n: int) -> Array:
@@ -216,12 +217,6 @@ def seen(n: int) -> Array:
     return np.tril(np.ones((n, n), dtype=bool))
 
 
-@singledispatch
-def _in_floats(spec: Architecture, _vector: Array) -> FloatNetwork:
-    raise TypeError(f"a {type(spec).__name__} is no stack of attention layers")
-
-
-@_in_floats.register
 def _of_stack(spec: Network, vector: Array) -> FloatNetwork:
     if spec.residuals_in_balls:
         raise UnsupportedError(
@@ -237,7 +232,6 @@ def _of_stack(spec: Network, vector: Array) -> FloatNetwork:
     return FloatNetwork(tuple(every))
 
 
-@_in_floats.register
 def _of_transformer(spec: Transformer, vector: Array) -> FloatNetwork:
     beyond = [
         (spec.norm != "none", "norms"),

@@ -9,7 +9,7 @@ from math import ceil, inf, isfinite, log
 import numpy as np
 
 from segre.collapse.curves import Curve, Curves
-from segre.collapse.sinks import DOMINANT, Sink
+from segre.collapse.streams import DOMINANT, Sink
 from segre.collapse.variants import FULL, PARTS
 from segre.transformer.drawn import DEVIATION
 from segre.values import counted, from_logarithm

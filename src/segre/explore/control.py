@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -29,31 +29,37 @@ class Control:
         return asdict(self)
 
 
-def part(name: str, *controls: Control) -> Iterator[Control]:
-    """The controls of one part of the page."""
-    return (replace(one, part=name) for one in controls)
-
-
-def size(key: str, label: str, values: Sequence[Any], hint: str = "", **more: Any) -> Control:
+def size(key: str, label: str, values: Sequence[Any], hint: str = "") -> Control:
     """A number, with the steps of its slider; a field beside it takes any other."""
-    return _control("size", key, label, values=tuple(values), hint=hint, **more)
+    return Control(key, label, "", "size", tuple(values), hint=hint)
 
 
-def choice(
-    key: str, label: str, values: Sequence[str], names: Sequence[str] = (), **more: Any
-) -> Control:
+def choice(key: str, label: str, values: Sequence[str], names: Sequence[str] = ()) -> Control:
     """One of several values, which have names where they need words."""
-    return _control("choice", key, label, values=tuple(values), names=tuple(names), **more)
+    return Control(key, label, "", "choice", tuple(values), tuple(names))
 
 
-def flag(key: str, label: str, hint: str = "", **more: Any) -> Control:
+def flag(key: str, label: str, hint: str = "") -> Control:
     """Something that is there or not."""
-    return _control("flag", key, label, hint=hint, **more)
+    return Control(key, label, "", "flag", hint=hint)
 
 
-def _control(
-    kind: str, key: str, label: str, drops: str = "", resets: str = "", **more: Any
-) -> Control:
-    """A control; keys that it drops or resets are names in one string."""
-    others: dict[str, Any] = {"drops": tuple(drops.split()), "resets": tuple(resets.split())}
-    return Control(key, label, "", kind, **others, **more)
+def joined(
+    parts: Mapping[str, Sequence[Control]],
+    when: Mapping[str, Mapping[str, tuple[Any, ...]]],
+    drops: Mapping[str, str],
+    resets: Mapping[str, str],
+) -> tuple[Control, ...]:
+    """The controls of all parts; keys, alone or several, say what else holds of them."""
+    meant = {key: values for keys, values in when.items() for key in keys.split()}
+    return tuple(
+        replace(
+            one,
+            part=part,
+            when=meant.get(one.key, {}),
+            drops=tuple(drops.get(one.key, "").split()),
+            resets=tuple(resets.get(one.key, "").split()),
+        )
+        for part, controls in parts.items()
+        for one in controls
+    )

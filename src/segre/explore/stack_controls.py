@@ -6,14 +6,14 @@ is the default of the mechanism.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, get_args
 
 from segre.attention.mechanism import NAMED, Biases, Conv, Feature, Gate, Normalise, Unit
-from segre.explore.control import NONE, Control, choice, flag, part, size
+from segre.explore.control import NONE, Control, choice, flag, joined, size
 from segre.spec import MIX
 
 _USUAL = "default"
-_OPTIONS: dict[str, Any] = {"kind": tuple(NAMED)}
 _NAMES = {
     "softmax": "softmax",
     "lightning": "lightning (no softmax)",
@@ -21,6 +21,7 @@ _NAMES = {
     "fast": "FAST (Taylor of exp)",
     "double": "doubly normalised",
     "gapless": "gapless (minus 1/t)",
+    MIX: "several (as in the spec)",
 }
 _WORDS = {
     "none": "none",
@@ -43,79 +44,58 @@ _WORDS = {
 _REACH = (NONE, 1, 2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 _WIDTHS = (2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 _STEPS = (1, 2, 3, 4, 5, 8, 16)  # of kernels and strides
-_COMPRESSED = {"conv": ("full", "depthwise", "shared")}
+_DECAYS = ("none", "0.99", "0.9", "0.5", "learned", "slopes")
+_TOKENS = (2, 3, 4, 5, 6, 8, 12, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 _RANKS = (1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 
 
-def _worded(key: str, label: str, kinds: Any, *, usual: bool = False, **more: Any) -> Control:
-    """A choice among all values of a type; with `usual`, or what the mechanism has by itself."""
+def _worded(key: str, label: str, kinds: Any, usual: bool = True) -> Control:
+    """A choice among all values of a type; if `usual`, or what the mechanism has by itself."""
     values, names = get_args(kinds), [_WORDS[value] for value in get_args(kinds)]
-    if usual:
-        values, names = ("", *values), [_USUAL, *names]
-    return choice(key, label, values, names, when=_OPTIONS, **more)
+    return choice(key, label, ("",) * usual + values, [_USUAL] * usual + names)
 
 
-CONTROLS = (
-    *part(
-        "Sizes",
+_PARTS = {
+    "Sizes": (
         size("d", "Width", _WIDTHS, "of the tokens"),
         size("layers", "Layers", (*range(1, 13), 16, 24, 32, 48, 64)),
-        size("heads", "Heads", (1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32), when=_OPTIONS),
+        size("heads", "Heads", (1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32)),
         size("a", "Head rank", _RANKS, "dimensions of queries and keys"),
         size("dv", "Value rank", (NONE, *_RANKS), "none means one value matrix per head"),
-        size(
-            "t",
-            "Tokens",
-            (2, 3, 4, 5, 6, 8, 12, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096),
-        ),
+        size("t", "Tokens", _TOKENS),
     ),
-    *part(
-        "Attention",
-        choice(
-            "kind",
-            "Mechanism",
-            (*NAMED, MIX),
-            (*(_NAMES[name] for name in NAMED), "several (as in the spec)"),
-            resets="order normalise feature unit",
-        ),
-        size("order", "Order of the polynomial", range(1, 9), when={"kind": ("fast",)}),
-        _worded("feature", "Feature map", Feature, usual=True),
-        _worded("normalise", "Weights normalised", Normalise, usual=True),
-        _worded("unit", "Queries and keys", Unit, usual=True),
-        choice(
-            "gate",
-            "Gate",
-            get_args(Gate),
-            ("none", "one for each head", "one for each entry"),
-            when=_OPTIONS,
-        ),
-        _worded("bias", "Biases", Biases),
+    "Attention": (
+        choice("kind", "Mechanism", (*NAMED, MIX), [_NAMES[name] for name in (*NAMED, MIX)]),
+        size("order", "Order of the polynomial", range(1, 9)),
+        _worded("feature", "Feature map", Feature),
+        _worded("normalise", "Weights normalised", Normalise),
+        _worded("unit", "Queries and keys", Unit),
+        choice("gate", "Gate", get_args(Gate), ("none", "one for each head", "one for each entry")),
+        _worded("bias", "Biases", Biases, usual=False),
     ),
-    *part(
-        "What a token sees",
-        flag("causal", "Causal mask", when=_OPTIONS, resets="conv"),
-        choice(
-            "decay",
-            "Decay",
-            ("none", "0.99", "0.9", "0.5", "learned", "slopes"),
-            ("none", "0.99", "0.9", "0.5", "learned", "slopes, one for each head"),
-            when=_OPTIONS,
-            resets="conv",
-        ),
-        size("window", "Window", _REACH, "how far away keys may be", when=_OPTIONS, resets="conv"),
-        size(
-            "local",
-            "Local blocks",
-            _REACH,
-            "a token sees only its own block of this many",
-            when=_OPTIONS,
-            resets="conv",
-        ),
-        _worded("conv", "Compressed keys", Conv, resets="causal decay window local"),
-        size("kernel", "Kernel", _STEPS, when=_COMPRESSED),
-        size("stride", "Stride", _STEPS, when=_COMPRESSED),
+    "What a token sees": (
+        flag("causal", "Causal mask"),
+        choice("decay", "Decay", _DECAYS, (*_DECAYS[:-1], "slopes, one for each head")),
+        size("window", "Window", _REACH, "how far away keys may be"),
+        size("local", "Local blocks", _REACH, "a token sees only its own block of this many"),
+        _worded("conv", "Compressed keys", Conv, usual=False),
+        size("kernel", "Kernel", _STEPS),
+        size("stride", "Stride", _STEPS),
     ),
-)
+}
+_WHEN: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
+    "heads feature normalise unit gate bias": {"kind": tuple(NAMED)},
+    "causal decay window local conv": {"kind": tuple(NAMED)},
+    "order": {"kind": ("fast",)},
+    "kernel stride": {"conv": ("full", "depthwise", "shared")},
+}
+_MASKS = ("causal", "decay", "window", "local")
+_RESETS = {
+    "kind": "order normalise feature unit",
+    "conv": " ".join(_MASKS),
+    **dict.fromkeys(_MASKS, "conv"),
+}
+CONTROLS = joined(_PARTS, _WHEN, {}, _RESETS)
 USUAL = {
     **dict.fromkeys(("heads", "kernel", "stride"), "1"),
     **dict.fromkeys(("feature", "normalise", "unit", "d", "layers", "a", "t"), ""),
