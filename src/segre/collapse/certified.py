@@ -11,19 +11,18 @@ doubled until the logarithms of all residuals are certain to as many digits as a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
-from itertools import product
-from operator import add
 
 import numpy as np
-from flint import arb, arb_mat
+from flint import arb
 
-from segre.collapse.stack import FloatNetwork, Heads, Mlp
-from segre.errors import SegreError
+from segre.collapse.stack import FloatNetwork, seen
+from segre.errors import SegreError, UnluckyError
 from segre.fields.ball import Ball
 from segre.fields.interface import Array
+from segre.transformer.layers import activate
 
 FIRST_BITS = 128
 MOST_BITS = 1 << 17
@@ -47,93 +46,65 @@ def certified_residuals(
         raise SegreError(f"tokens have shape {X.shape}; allowed: one matrix (n, d)")
     bits = FIRST_BITS
     while bits <= most_bits:
-        with Ball(bits).precision():
-            balls = [_logarithms(state) for state in _states(stack, arb_mat(X.tolist()))]
-            found = [_number(ball, digits) for pair in balls for ball in pair]
-        if None not in found:
-            logs = np.array(found, dtype=np.float64).reshape(-1, 2)
-            return CertifiedResiduals(logs[:, 0], logs[:, 1], bits, digits)
-        bits *= 2
+        field = Ball(bits)
+        with field.precision():
+            try:
+                sizes = [size for state in _states(field, stack, X) for size in _sizes(state)]
+                logs = [number(size, digits) for size in sizes]
+                pairs = np.array(logs, dtype=np.float64).reshape(-1, 2)
+                return CertifiedResiduals(pairs[:, 0], pairs[:, 1], bits, digits)
+            except UnluckyError:
+                bits *= 2
     raise SegreError(
         f"residuals are not known to {digits} digits with {most_bits} bits; a residual may be 0, "
         "or more bits are needed"
     )
 
 
-def _states(stack: FloatNetwork, X: arb_mat) -> list[arb_mat]:
-    states = [X]
+def _states(field: Ball, stack: FloatNetwork, X: Array) -> Iterator[Array]:
+    """Tokens, in rows, before the first layer and after each."""
+
+    def linear(x: Array, W: Array, b: Array | None) -> Array:
+        out = field.matmul(x, field.constant(W))
+        return out if b is None else out + field.constant(b)[..., None, :]
+
+    x = field.constant(X)
+    yield x
     for heads, mlp in stack.layers:
-        out = _attention(heads, X, stack.causal)
-        X = X + out if stack.skip else out
+        Q, K = linear(x, heads.W_Q, heads.b_Q), linear(x, heads.W_K, heads.b_K)
+        grown = field.exp(field.matmul(Q, K.swapaxes(-1, -2)) * arb(heads.factor))
+        if stack.causal:
+            grown = grown * field.constant(seen(len(X)).astype(int))
+        P = grown / grown.sum(axis=-1, keepdims=True)
+        mixed = field.matmul(P, linear(x, heads.W_V, heads.b_V))
+        out = field.matmul(mixed, field.constant(heads.W_O)).sum(axis=0)
+        out = out if heads.b_O is None else out + field.constant(heads.b_O)
+        x = x + out if stack.skip else out
         if mlp is not None:
-            out = _mlp(mlp, X)
-            X = X + out if stack.skips_mlp else out
-        states.append(X)
-    return states
+            hidden = activate(field, mlp.activation, linear(x, mlp.W_1, mlp.b_1))
+            out = linear(hidden, mlp.W_2, mlp.b_2)
+            x = x + out if stack.skips_mlp else out
+        yield x
 
 
-def _attention(heads: Heads, X: arb_mat, causal: bool) -> arb_mat:
-    every = [_head(heads, X, causal, h) for h in range(heads.heads)]
-    return _plus(reduce(add, every), heads.b_O)
+def _sizes(X: Array) -> tuple[arb, arb]:
+    """The composite and the Frobenius norm of tokens X minus their mean row."""
+    rest = X - X.sum(axis=0) / len(X)
+    return composite(rest), (rest * rest).sum().sqrt()
 
 
-def _head(heads: Heads, X: arb_mat, causal: bool, h: int) -> arb_mat:
-    def linear(W: Array, b: Array | None) -> arb_mat:
-        return _plus(X * arb_mat(W[h].tolist()), None if b is None else b[h])
-
-    Q, K = linear(heads.W_Q, heads.b_Q), linear(heads.W_K, heads.b_K)
-    scores = (Q * K.transpose() * arb(heads.factor)).tolist()
-    rows = []
-    for i, row in enumerate(scores):
-        grown = [arb(0) if causal and j > i else score.exp() for j, score in enumerate(row)]
-        total = sum(grown, arb(0))
-        rows.append([one / total for one in grown])
-    values = linear(heads.W_V, heads.b_V)
-    return arb_mat(rows) * values * arb_mat(heads.W_O[h].tolist())
+def composite(X: Array) -> arb:
+    """The composite norm: the root of the largest row sum times the largest column sum."""
+    sizes = np.frompyfunc(abs, 1, 1)(X)
+    largest = (reduce(arb.max, sizes.sum(axis=axis)) for axis in (0, 1))
+    return arb.sqrt(next(largest) * next(largest))
 
 
-def _mlp(mlp: Mlp, X: arb_mat) -> arb_mat:
-    hidden = _plus(X * arb_mat(mlp.W_1.tolist()), mlp.b_1)
-    act = _ACTIVATIONS[mlp.activation]
-    hidden = arb_mat([[act(z) for z in row] for row in hidden.tolist()])
-    return _plus(hidden * arb_mat(mlp.W_2.tolist()), mlp.b_2)
-
-
-def _plus(X: arb_mat, b: Array | None) -> arb_mat:
-    return X if b is None else X + arb_mat([b.tolist()] * X.nrows())
-
-
-def _tanh_gelu(z: arb) -> arb:
-    inner = (z + arb(0.044715) * z**3) * (2 / arb.pi()).sqrt()
-    return z * (1 + inner.tanh()) / 2
-
-
-_ACTIVATIONS: dict[str, Callable[[arb], arb]] = {
-    "identity": lambda z: z,
-    "relu": lambda z: z.max(0),
-    "relu2": lambda z: z.max(0) ** 2,
-    "gelu": lambda z: z * (1 + (z / arb(2).sqrt()).erf()) / 2,
-    "gelu-tanh": _tanh_gelu,
-    "gelu-quick": lambda z: z / (1 + (-z * 1702 / 1000).exp()),
-    "silu": lambda z: z / (1 + (-z).exp()),
-}
-
-
-def _logarithms(X: arb_mat) -> tuple[arb, arb]:
-    """log10 of the composite and of the Frobenius norm of X minus its mean row."""
-    n, d = X.nrows(), X.ncols()
-    means = [sum((X[i, j] for i in range(n)), arb(0)) / n for j in range(d)]
-    R = [[X[i, j] - means[j] for j in range(d)] for i in range(n)]
-    columns = [sum((abs(row[j]) for row in R), arb(0)) for j in range(d)]
-    rows = [sum((abs(x) for x in row), arb(0)) for row in R]
-    square = reduce(arb.max, columns) * reduce(arb.max, rows)
-    frobenius = sum((R[i][j] ** 2 for i, j in product(range(n), range(d))), arb(0))
-    return square.log() / 2 / arb(10).log(), frobenius.log() / 2 / arb(10).log()
-
-
-def _number(ball: arb, digits: int) -> float | None:
-    """The middle, if the radius is small enough."""
-    if not ball.is_finite():
-        return None
-    middle = float(ball.mid())
-    return middle if float(ball.rad()) <= 10.0**-digits * max(1.0, abs(middle)) else None
+def number(size: arb, digits: int) -> float:
+    """The decimal logarithm of a size; UnluckyError if it is not known to so many digits."""
+    if not size > 0:
+        raise UnluckyError("a residual is not known to be above zero")
+    ball = size.log() / arb(10).log()
+    if not float(ball.rad()) <= 10.0**-digits:
+        raise UnluckyError("a residual is not known precisely enough")
+    return float(ball.mid())

@@ -12,9 +12,7 @@ it follows from the traits of the mechanisms (docs/mechanisms.md has the proof).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -23,6 +21,7 @@ from flint import arb
 from segre.attention.layer import Layer
 from segre.attention.mechanism import Mechanism
 from segre.attention.pattern import seen
+from segre.collapse.certified import composite, number
 from segre.errors import UnluckyError, UnsupportedError
 from segre.fields.ball import Ball
 from segre.fields.interface import Array
@@ -97,10 +96,10 @@ def mechanism_study(given: Source, seed: int = 0, inputs: int = 4) -> MechanismS
     """Random normal weights of variance 1/width, and standard normal tokens."""
     spec = only(Network, given, "only stacks of attention layers are supported here")
     title = str(spec)
-    for number, layer in enumerate(spec.layers, 1):
+    for place, layer in enumerate(spec.layers, 1):
         if expected_order(layer, spec.t) is None:
             raise UnsupportedError(
-                f"spec {quote(str(spec))}: after layer {number} all tokens are equal or differ "
+                f"spec {quote(str(spec))}: after layer {place} all tokens are equal or differ "
                 "only by signs, so there is no residual to measure"
             )
     drawn = np.random.default_rng([seed, 0]).standard_normal(spec.parameters)
@@ -201,19 +200,7 @@ def _step(spec: Network, weights: Array, i: int, rng: np.random.Generator) -> St
 def _sizes(tokens: Array) -> tuple[arb, arb]:
     """The composite norms of the residual and of the tokens themselves (in columns)."""
     X = tokens.reshape(tokens.shape[-2], tokens.shape[-1])
-    rest = X - X.sum(axis=1, keepdims=True) / X.shape[1]
-    return _norm(rest), _norm(X)
-
-
-def _norm(X: Array) -> arb:
-    """The composite norm: the root of the largest row sum times the largest column sum."""
-    sizes = np.frompyfunc(abs, 1, 1)(X)
-    rows, columns = sizes.sum(axis=1).tolist(), sizes.sum(axis=0).tolist()
-    return (_largest(rows) * _largest(columns)).sqrt()
-
-
-def _largest(numbers: Sequence[arb]) -> arb:
-    return reduce(lambda x, y: x.max(y), numbers)
+    return composite(X - X.sum(axis=1, keepdims=True) / X.shape[1]), composite(X)
 
 
 def _log2(size: arb) -> arb:
@@ -223,13 +210,9 @@ def _log2(size: arb) -> arb:
 def _logs(sizes: tuple[arb, arb]) -> tuple[float, float]:
     """Decimal logarithms of a residual, absolute and relative; UnluckyError if they are vague."""
     rest, whole = sizes
-    if not rest > 0 or not whole > 0:
+    if not whole > 0:
         raise UnluckyError("a residual is not known to be above zero")
-    ten = arb(10).log()
-    logs = (rest.log() / ten, (rest / whole).log() / ten)
-    if any(one.rad() > 10.0**-_DIGITS for one in logs):
-        raise UnluckyError("a residual is not known precisely enough")
-    return float(logs[0].mid()), float(logs[1].mid())
+    return number(rest, _DIGITS), number(rest / whole, _DIGITS)
 
 
 def mechanism_advice(found: MechanismStudy, threshold: float = -3.0) -> list[str]:
