@@ -60,20 +60,12 @@ class Heads:
 
     def only(self, h: int) -> Heads:
         """One of the heads, counted from 1, and b_O."""
-
-        def vector(b: Array | None) -> Array | None:
-            return None if b is None else b[..., [h - 1], :]
-
-        return replace(
-            self,
-            W_Q=self.W_Q[..., [h - 1], :, :],
-            W_K=self.W_K[..., [h - 1], :, :],
-            W_V=self.W_V[..., [h - 1], :, :],
-            W_O=self.W_O[..., [h - 1], :, :],
-            b_Q=vector(self.b_Q),
-            b_K=vector(self.b_K),
-            b_V=vector(self.b_V),
-        )
+        own: dict[str, Any] = {}
+        for name in ("W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K", "b_V"):
+            every = getattr(self, name)
+            axis = -3 if name[0] == "W" else -2
+            own[name] = None if every is None else np.take(every, [h - 1], axis=axis)
+        return replace(self, **own)
 
     def patterns(self, X: Array, causal: bool = False) -> Array:
         """softmax of the scores of tokens X: (..., H, n, n), row = query."""
@@ -143,10 +135,6 @@ class FloatNetwork:
                 layer = replace(layer, after=(after,))
             done.append(layer)
         return Pass(first, tuple(done), tokens)
-
-    def patterns(self, X: Array) -> list[Array]:
-        """The attention patterns of every layer: (H, n, n) each."""
-        return [layer.P for layer in self.forward(X).layers]
 
     @classmethod
     def random(
