@@ -5,9 +5,10 @@ import pytest
 import torch
 from bench.double import Double
 
+from collapse.test_paths import all_paths
 from collapse.test_variants import streams
 from segre.checkpoint.runnable import load
-from segre.collapse.paths import all_paths, head_shares, path_sums, path_term
+from segre.collapse.paths import head_shares, path_sums, path_term
 from segre.collapse.record import record
 from segre.collapse.variants import ALL, BARE, FULL, PUBLISHED, Variant
 from segre.errors import SpecError, TooLargeError, UnsupportedError
