@@ -113,7 +113,7 @@ def test_queries_of_a_group_share_their_values(family: str) -> None:
 
 def test_a_skip_is_recorded_as_one() -> None:
     done = record(small("bert"), tokens(1)[0], Variant(mlp=False, norm=False))
-    assert all(layer.skip for layer in done.layers)
+    assert all(layer.past for layer in done.layers)
     without = done.layers[0].apply(done.X) - done.X
     with_none = record(small("bert"), tokens(1)[0]).layers[0].apply(done.X)
     assert np.allclose(without, with_none, rtol=1e-12, atol=1e-12)

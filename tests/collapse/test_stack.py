@@ -158,7 +158,7 @@ def test_a_layer_norm_is_a_token_map() -> None:
     centred = X - X.mean(-1, keepdims=True)
     wanted = centred / X.std(-1, keepdims=True) * gain + shift
     steps = (Affine(np.eye(6) - 1 / 6, s=gain / X.std(-1, keepdims=True)), Affine(a=shift))
-    assert close(TokenMap("norm", steps).apply(X), wanted)
+    assert close(TokenMap(steps).apply(X), wanted)
 
 
 def test_heads_that_do_not_divide_the_width_are_refused() -> None:

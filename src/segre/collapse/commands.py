@@ -287,7 +287,7 @@ def _drawn(done: Pass, count: int, length: int | None, seed: int) -> list[dict[s
     """Sampled single paths, by default of length 1; without skips there is only one length."""
     if not count:
         return []
-    usual = 1 if done.layers[0].passes else len(done.layers)
+    usual = len(done.layers) if done.layers[0].past is None else 1
     out = []
     for path in sample_paths(done, usual if length is None else length, count, seed):
         term = path_term(done, path)

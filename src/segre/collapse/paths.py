@@ -121,9 +121,9 @@ def path_sums(done: Pass) -> PathSums:
     terms, shortest, bias = done.X[None], 0, np.zeros_like(done.X)
     for layer in layers:
         longer = layer.attention(terms, constants=False)
-        if layer.passes:
+        if layer.past is not None:
             none = np.zeros_like(longer[:1])
-            past = layer.past(terms, constants=False)
+            past = layer.past.apply(terms, constants=False)
             longer = np.concatenate([past, none]) + np.concatenate([none, longer])
         else:
             shortest += 1
@@ -172,19 +172,18 @@ def path_term(done: Pass, path: Path) -> Array:
         )
     tokens = done.X
     for number, (layer, h) in enumerate(zip(layers, path, strict=True), 1):
-        if not 1 - layer.passes <= h <= layer.heads:
+        skip = layer.past is not None
+        if not 1 - skip <= h <= layer.heads:
             raise SegreError(
-                f"path {path}: no step {h} in layer {number}; allowed: {1 - layer.passes} to "
-                f"{layer.heads}{' (0 is the skip)' * layer.passes}"
+                f"path {path}: no step {h} in layer {number}; allowed: {1 - skip} to "
+                f"{layer.heads}{' (0 is the skip)' * skip}"
             )
         if h:
-            read = tokens if layer.before is None else layer.before.apply(tokens, constants=False)
+            read = layer.before.apply(tokens, constants=False)
             values = read @ layer.W_V[..., h - 1, :, :] @ layer.W_O[..., h - 1, :, :]
-            tokens = layer.P[..., h - 1, :, :] @ values
-            if layer.out is not None:
-                tokens = layer.out.apply(tokens, constants=False)
-        else:
-            tokens = layer.past(tokens, constants=False)
+            tokens = layer.out.apply(layer.P[..., h - 1, :, :] @ values, constants=False)
+        elif layer.past is not None:
+            tokens = layer.past.apply(tokens, constants=False)
         tokens = layer.finish(tokens, constants=False)
     return np.asarray(tokens)
 
@@ -219,7 +218,7 @@ def _nth_path(
     path = []
     for layer, counts in zip(layers, suffixes[1:], strict=True):
         rest = [*counts, 0]
-        past = rest[length] if layer.passes else 0
+        past = 0 if layer.past is None else rest[length]
         if index < past:
             path.append(0)
             continue
@@ -233,7 +232,7 @@ def _suffixes(layers: tuple[RecordedLayer, ...]) -> list[list[int]]:
     """Numbers of paths by length from every layer on, and from after the last."""
     counts = [[1]]
     for layer in reversed(layers):
-        counts.append(one_layer_more(counts[-1], layer.heads, layer.passes))
+        counts.append(one_layer_more(counts[-1], layer.heads, layer.past is not None))
     return counts[::-1]
 
 

@@ -21,7 +21,7 @@ from typing import Any, Literal
 import numpy as np
 
 from segre.collapse.activations import gate
-from segre.collapse.passes import Affine, Pass, RecordedLayer, TokenMap
+from segre.collapse.passes import SAME, Affine, Pass, RecordedLayer, TokenMap
 from segre.errors import SegreError, UnsupportedError
 from segre.fields.interface import Array
 from segre.network import layer_starts, unflatten
@@ -94,7 +94,7 @@ class Mlp:
         """What it does to tokens X, with the gates fixed."""
         first = Affine(self.W_1, self.b_1)
         gates = gate(self.activation, first.apply(X))
-        return TokenMap("mlp", (replace(first, s=gates), Affine(self.W_2, self.b_2)), skip)
+        return TokenMap((replace(first, s=gates), Affine(self.W_2, self.b_2)), skip)
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class FloatNetwork:
                 heads.W_O,
                 heads.b_V,
                 heads.b_O,
-                self.skip,
+                SAME if self.skip else None,
             )
             tokens = layer.apply(tokens)
             if mlp is not None:
