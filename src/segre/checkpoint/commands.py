@@ -7,9 +7,8 @@ memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,22 +16,20 @@ import numpy as np
 
 from segre.checkpoint.align import Alignment, FartherError, Nearness
 from segre.checkpoint.canonical import canonical_parts, moved_parts
-from segre.checkpoint.common_inputs import Way
 from segre.checkpoint.comparison import Check, Comparison
 from segre.checkpoint.function import require_same_architecture
 from segre.checkpoint.gguf import convert
 from segre.checkpoint.info import Info, describe
+from segre.checkpoint.inputs import Way
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.opening import in_place, write_back
 from segre.checkpoint.outputs import furthest, outputs, random_tokens
 from segre.checkpoint.overflow import within_float64
 from segre.checkpoint.same import check_blocks, outputs_tolerance, same_checkpoint
-from segre.checkpoint.saving import Kept, Saving, saving
+from segre.checkpoint.saving import Saved, converted, saving
 from segre.checkpoint.shrunk import expand, shrink
 from segre.checkpoint.sizes import apart, inner
-from segre.checkpoint.writer import converted
-from segre.fields.interface import Array
 from segre.files import shown
 from segre.models import Source
 from segre.shown import Tabular
@@ -69,13 +66,9 @@ class Moved:
 
 
 @dataclass(frozen=True)
-class Written(Tabular):
-    """A checkpoint that was written, and how it compares with its source.
+class Written(Saved, Tabular):
+    """A checkpoint that was written, and how it compares with its source."""
 
-    Other functions accept it as a checkpoint.
-    """
-
-    directory: Path | None  # None: its weights are in memory
     roundoff: float
     changes: tuple[Moved, ...]
     difference: float | None = None  # largest difference of outputs, relative; None if not asked
@@ -84,13 +77,6 @@ class Written(Tabular):
     what: str = ""  # what it is, in words
     blocks: tuple[Nearness, ...] = ()  # align: distances by block, the whole model last
     by: str = ""  # align: what it went by, in words
-    tensors: Mapping[str, Array] = field(default_factory=dict, repr=False)  # if in memory
-    config: Mapping[str, Any] = field(default_factory=dict, repr=False)
-
-    @property
-    def as_checkpoint(self) -> Path | tuple[Mapping[str, Array], Mapping[str, Any]]:
-        """The input for other functions: the directory, or the weights and their config."""
-        return (self.tensors, self.config) if self.directory is None else self.directory
 
     @property
     def agrees(self) -> bool:
@@ -300,7 +286,7 @@ def _write(
 ) -> Written:
     """Write parts as they come, and compare with the model that they came from."""
     inputs = [] if other is None else other.store.inputs
-    kept, changes, difference = Kept(model), list[Moved](), None
+    changes, difference, unit = list[Moved](), None, model.roundoff()
 
     def compared(place: Any) -> None:
         """Compare outputs with those of what was written, before it gets its name."""
@@ -311,8 +297,7 @@ def _write(
                 ours, theirs = (outputs(each, tokens, progress) for each in (model, written))
             difference = furthest(ours, theirs)
 
-    memory = nullcontext(Saving(model, kept))
-    with memory if target is None else saving(model, target, inputs, compared) as save:
+    with saving(model, target, inputs, compared) as save:
         for done, (part, tensors) in enumerate(parts):
             progress("writing", done, len(model.parts))
             save.part(part, tensors)
@@ -321,17 +306,5 @@ def _write(
                 size = inner(before, before)
                 change = (apart(before, value) / size) ** 0.5 if size else float(value.any())
                 changes.append(Moved(part, name, change))
-    in_memory: dict[str, Any] = {}
-    if target is None:
-        in_memory = {"tensors": kept.arrays, "config": model.store.config}
-        compared((kept.arrays, model.store.config))
-    return Written(
-        None if target is None else Path(target),
-        model.roundoff(),
-        tuple(changes),
-        difference,
-        outputs_tolerance(model.roundoff()),
-        model.unused,
-        what,
-        **in_memory,
-    )
+    tolerance = outputs_tolerance(unit)
+    return Written(unit, tuple(changes), difference, tolerance, model.unused, what, **save.saved)

@@ -25,8 +25,8 @@ from segre.checkpoint.served import require_normal_form
 from segre.checkpoint.store import Store
 from segre.errors import CheckpointError, UnsupportedError
 from segre.fields.interface import Array
-from segre.models.family import Stored
 from segre.models.registry import from_config
+from segre.models.stored import Stored
 from segre.symmetry.compact import stream_freedom
 from segre.transformer.choices import Bias
 from segre.transformer.spec import Transformer

@@ -6,13 +6,11 @@ invariants. All weights of one function have it, and it needs no normal form.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 
-from segre.checkpoint.content_hash import LENGTH, ContentHash, of_numbers
 from segre.checkpoint.fingerprint import ARITHMETIC, DRAWS, MARGIN, Number
 from segre.fields import Real
 from segre.fields.interface import Array
@@ -48,25 +46,27 @@ def outputs_of(weights: Small, X: Array) -> tuple[Array, Array]:
     return found, np.max([np.abs(x - found) for x in moved], axis=0)
 
 
-def small_hash(weights: Small, name: str, *, exact: bool = False) -> ContentHash:
-    """The hashes of a small network; with `exact`, only that of its values."""
-    spec = weights.spec
+def values_of(weights: Small) -> str:
+    """A hash of all numbers."""
     numbers = ",".join(map(str, weights.vector.tolist()))
-    values = sha256(f"segre values 1\n{spec}\n{numbers}".encode()).hexdigest()[:LENGTH]
-    if exact:
-        return ContentHash(name, values, architecture=str(spec))
+    return sha256(f"segre values 1\n{weights.spec}\n{numbers}".encode()).hexdigest()
+
+
+def sizes_of(weights: Small) -> str:
+    """What networks of one function have in common, in words."""
+    spec = weights.spec
     kind = "polynomial" if isinstance(weights, PolynomialWeights) else "attention"
-    sizes = f"inputs {spec.widths[0]} x {spec.t}, outputs {spec.widths[-1]}"
-    every = tuple(_numbers(weights))
-    return of_numbers(name, values, every, f"{kind}, {sizes}", ("outputs",))
+    return f"{kind}, inputs {spec.widths[0]} x {spec.t}, outputs {spec.widths[-1]}"
 
 
-def _numbers(weights: Small) -> Iterator[Number]:
+def numbers_of(weights: Small) -> tuple[Number, ...]:
+    """Outputs at fixed inputs, by their mean size; and that."""
     shape = INPUTS, weights.spec.widths[0], weights.spec.t
     outputs, errors = outputs_of(weights, np.random.default_rng(0).standard_normal(shape))
     size = float(np.sqrt((outputs**2).mean())) or 1.0
     errors = MARGIN * np.maximum(errors / size, ARITHMETIC)
-    yield Number("outputs", "size", float(np.log2(size)), float(errors.max()))
+    out = [Number("outputs", "size", float(np.log2(size)), float(errors.max()))]
     for at, value in np.ndenumerate(outputs / size):
-        n, *place = at
-        yield Number("outputs", f"{tuple(place)} at input {n}", float(value), float(errors[at]))
+        name = f"{at[1:]} at input {at[0]}"
+        out.append(Number("outputs", name, float(value), float(errors[at])))
+    return tuple(out)
