@@ -15,9 +15,9 @@ from segre.files import shown
 def require_writable(*, plot: Path | None = None, page: Path | None = None) -> None:
     """Refuse a plot or page that cannot be written before anything is computed."""
     if plot is not None:
-        from segre.report.drawing import require_static_format
+        from segre.report.png import STATIC, require_format
 
-        require_static_format(plot)
+        require_format(plot, STATIC)
     if page is not None:
         from segre.report.page.render import require_page
 

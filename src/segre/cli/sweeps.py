@@ -116,8 +116,7 @@ def plot(
     store: Path, drawing: Path, x: str | None = None, y: str | None = None, out: Out = Out()
 ) -> None:
     """Plot exact against predicted dimensions, redundancy by two fields, and counterexamples."""
-    from segre.report.drawing import require_format
-    from segre.report.png import draw
+    from segre.report.png import draw, require_format
     from segre.sweep.picture import picture
 
     require_format(drawing)

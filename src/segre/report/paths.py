@@ -12,10 +12,10 @@ from segre.analysis.part import Part
 from segre.collapse.commands import Paths, PathShares
 from segre.collapse.residual import norm, relative_residual
 from segre.fields.interface import Array
-from segre.report.blocks import Blocks, Figure, Row, Say, Table, Tile, Title, data, on_page, tiles
+from segre.report.blocks import Blocks, Figure, Row, Say, Table, Tile, Title
 from segre.report.charts import by_head, columns
 from segre.report.collapse import number, numbers_table, shown_layers
-from segre.report.views import view
+from segre.report.views import data, on_page, tiles, view
 from segre.values import counted
 
 
