@@ -8,9 +8,9 @@ from typing import Any, get_args
 import pytest
 
 import segre
+from segre.analysis.heads import special_layers
 from segre.analysis.part import Status
 from segre.analysis.run import Analysis
-from segre.analysis.heads import special_layers
 from segre.checkpoint.info import Product, Units, _special_heads, _special_units
 from segre.models import PRESETS
 from segre.report.blocks import Table

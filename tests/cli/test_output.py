@@ -185,8 +185,10 @@ def test_a_format_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = output.Format("Print the names of its data.", lambda said: " ".join(sorted(said)))
     monkeypatch.setitem(output.FORMATS, "keys", keys)
     app = typer.Typer()
-    for command in (designs.dim, designs.explain):
-        app.command()(output.with_output(command))
+    takes = {designs.dim: "specs method several head seed memory plot defaults"}
+    takes[designs.explain] = "spec head defaults seed memory"
+    for command, names in takes.items():
+        app.command()(output.with_output(command, names))
     done = CliRunner().invoke(app, ["dim", "softmax/d=2,2/a=1/t=2", "--keys"])
     assert done.output.split() == sorted(
         segre.dimension("softmax/d=2,2/a=1/t=2", symmetries=True).document()

@@ -17,8 +17,8 @@ from segre.geometry.dimension import Proof, prove
 from segre.geometry.minor_size import PRIMES, bounds
 from segre.geometry.random_rank import sampled
 from segre.models import architecture
-from segre.report.dimensions import known_by, status_in_words
 from segre.report.blocks import shown_in
+from segre.report.dimensions import known_by, status_in_words
 from segre.report.text import text_of
 from segre.report.views import blocks_of, tiles_of
 from support.mixed_stacks import random_mixed_stack

@@ -9,7 +9,7 @@ import numpy as np
 from segre.collapse.commands import Depth
 from segre.collapse.curves import Curve, Curves
 from segre.collapse.mechanisms import MechanismStudy
-from segre.collapse.sinks import DOMINANT
+from segre.collapse.streams import DOMINANT
 from segre.collapse.study import Study
 from segre.fields.interface import Array
 from segre.report.blocks import Blocks, Say, Table, Tile, Title
