@@ -10,11 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import prod
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-Point = Mapping[str, int]
+from segre.sweep.polynomial import signed_sum
+from segre.sweep.region import Point
+
 Numbers = npt.NDArray[np.int64]
 _TERMS = 3
 _SPARE = 2  # rows beyond the coefficients
@@ -24,22 +28,16 @@ _ROWS = 40  # to solve with; the solution is checked on all
 
 @dataclass(frozen=True)
 class Term:
-    """A power of a field or of a difference of fields, a product of two fields, or one."""
+    """A product of up to two fields, or of differences of two fields."""
 
     text: str
-    plus: tuple[str, ...] = ()
-    minus: str | None = None
-    power: int = 1
+    factors: tuple[str | tuple[str, str], ...]
 
-    def value(self, point: Point) -> int:
-        """The value at a point."""
-        if self.minus is not None:
-            base: int = point[self.plus[0]] - point[self.minus]
-            return base if self.power == 1 else base * base
-        found = 1
-        for name in self.plus * self.power:
-            found *= point[name]
-        return found
+    def value(self, point: Mapping[str, Any]) -> Any:
+        """The value at a point, or at many, whose fields are then arrays."""
+        return prod(
+            point[f] if isinstance(f, str) else point[f[0]] - point[f[1]] for f in self.factors
+        )
 
 
 @dataclass(frozen=True)
@@ -51,66 +49,50 @@ class Defect:
 
     def value(self, point: Point) -> int:
         """The value at a point: never negative, as fields are not."""
-        inner = sum(c * term.value(point) for c, term in self.terms)
+        inner: int = sum(c * term.value(point) for c, term in self.terms)
         return max(0, inner) * (1 if self.factor is None else point[self.factor])
 
     def __str__(self) -> str:
-        inner = "".join(_signed(c, term.text) for c, term in _positive_first(self.terms))
-        inner = inner[3:] if inner.startswith(" + ") else "-" + inner[3:]
+        ordered = sorted(self.terms, key=lambda one: one[0] < 0)
+        inner = signed_sum((c, term.text) for c, term in ordered)
         return f"{'' if self.factor is None else self.factor + '*'}max(0, {inner})"
-
-
-def _positive_first(terms: Sequence[tuple[int, Term]]) -> list[tuple[int, Term]]:
-    return sorted(terms, key=lambda one: one[0] < 0)
-
-
-def _signed(c: int, text: str) -> str:
-    size = abs(c)
-    shown = str(size) if text == "1" else text if size == 1 else f"{size}*{text}"
-    return (" - " if c < 0 else " + ") + shown
 
 
 def terms_of(names: Sequence[str]) -> list[Term]:
     """The terms that are tried, simple ones first."""
     pairs = list(combinations(names, 2))
     return [
-        Term("1"),
+        Term("1", ()),
         *(Term(x, (x,)) for x in names),
-        *(Term(f"({x} - {y})", (x,), y) for x, y in pairs),
-        *(Term(f"{x}**2", (x,), None, 2) for x in names),
-        *(Term(f"({x} - {y})**2", (x,), y, 2) for x, y in pairs),
+        *(Term(f"({x} - {y})", ((x, y),)) for x, y in pairs),
+        *(Term(f"{x}**2", (x, x)) for x in names),
+        *(Term(f"({x} - {y})**2", ((x, y), (x, y))) for x, y in pairs),
         *(Term(f"{x}*{y}", (x, y)) for x, y in pairs),
     ]
 
 
-class Excess:
-    """The excess of a formula over the dimensions at some points, as arrays for the search."""
-
-    def __init__(self, names: Sequence[str], points: Sequence[Point], over: Sequence[int]) -> None:
-        self.names = names
-        self.terms = terms_of(names)
-        self.over: Numbers = np.array(over, dtype=np.int64)
-        table = [[term.value(point) for term in self.terms] for point in points]
-        self.table: Numbers = np.array(table, dtype=np.int64).reshape(len(points), -1)
-        columns = [[point[name] for name in names] for point in points]
-        self.fields: Numbers = np.array(columns, dtype=np.int64).reshape(len(points), -1)
-
-    def defects(self) -> Iterator[Defect]:
-        """Every defect that is right at all points, simple ones first."""
-        table, over, fields = self.table, self.over, self.fields
-        there = over > 0
-        if (over < 0).any() or not there.any():
+def defects(
+    names: Sequence[str], points: Sequence[Point], excess: Sequence[int]
+) -> Iterator[Defect]:
+    """Every defect that equals the excess of a formula at all points, simple ones first."""
+    over = np.array(excess, dtype=np.int64)
+    fields = {name: np.array([point[name] for point in points], dtype=np.int64) for name in names}
+    terms = terms_of(names)
+    table = np.stack([np.broadcast_to(term.value(fields), over.shape) for term in terms], axis=1)
+    there = over > 0
+    if (over < 0).any() or not there.any():
+        return
+    for size in range(1, _TERMS + 1):
+        if there.sum() < size + _SPARE:
             return
-        for size in range(1, _TERMS + 1):
-            if there.sum() < size + _SPARE:
-                return
-            for factor in (None, *range(len(self.names))):
-                scale = np.ones_like(over) if factor is None else fields[:, factor]
-                if (scale <= 0).any() or (over % scale).any():
-                    continue
-                for chosen, found in _fits(table, over // scale, there, size):
-                    terms = tuple((c, self.terms[k]) for k, c in zip(chosen, found, strict=True))
-                    yield Defect(None if factor is None else self.names[factor], terms)
+        for factor in (None, *names):
+            scale = np.ones_like(over) if factor is None else fields[factor]
+            if (scale <= 0).any() or (over % scale).any():
+                continue
+            for chosen, found in _fits(table, over // scale, there, size):
+                yield Defect(
+                    factor, tuple((c, terms[k]) for k, c in zip(chosen, found, strict=True))
+                )
 
 
 def _fits(

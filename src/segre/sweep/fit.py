@@ -21,8 +21,7 @@ from segre.finding import Status, Unbounded
 from segre.shown import Tabular
 from segre.sweep.expression import Expression
 from segre.sweep.holdout import Source
-from segre.sweep.known import Known
-from segre.sweep.law import LawPiece
+from segre.sweep.law import Known, LawPiece
 from segre.sweep.names import NUMBERED, numeric, with_entries
 from segre.sweep.plan import Plan
 from segre.sweep.search import KnownRow, Search, meets, point_of
@@ -101,8 +100,8 @@ def fit(
     if not any(known is not None and known.value is not None for _, known in said):
         raise SweepError(f"fit: no row of {quote(str(path))} has a known dimension")
     names = _variables(plan, rows, fields)
-    source = Source(plan, names, {row.digest for row in asked}, seed)
-    search = Search(names, only, degree, rational, ranks, source, fresh)
+    source = Source(plan, names, {row.digest for row in asked}, seed, ranks)
+    search = Search(names, only, degree, rational, source, fresh)
     every = [
         KnownRow(row.spec, point_of(row.fields, names), known)
         for row, known in said

@@ -11,7 +11,7 @@ from typing import Any
 
 from segre.errors import SweepError
 from segre.sweep.draw import Drawn, architectures
-from segre.sweep.known import Known
+from segre.sweep.law import Known
 from segre.sweep.names import NUMBERED
 from segre.sweep.plan import SPECS, Plan
 from segre.sweep.task import bytes_needed, solve
@@ -26,9 +26,10 @@ class Source:
     """Fresh architectures of a plan; each is drawn, and solved, once."""
 
     def __init__(
-        self, plan: Plan, varied: Sequence[str], known: Collection[str], seed: int
+        self, plan: Plan, varied: Sequence[str], done: Collection[str], seed: int, balls: bool
     ) -> None:
-        self._plan, self._varied, self._known, self._seed = plan, varied, known, seed
+        self._plan, self._varied, self._done = plan, varied, done
+        self._seed, self._balls = seed, balls  # whether ranks found in balls count
         self._answers: dict[str, dict[str, Any]] = {}
         self._drawn: list[Drawn] = []
         self._source: Iterator[Drawn] | None = None
@@ -42,8 +43,8 @@ class Source:
             if not count:
                 return
 
-    def known(self, drawn: Drawn, balls: bool) -> Known | None:
-        """What is known of its dimension; `balls`: whether ranks found in balls count."""
+    def known(self, drawn: Drawn) -> Known | None:
+        """What is known of its dimension."""
         digest = drawn.spec.digest
         if digest not in self._answers:
             task = {
@@ -55,7 +56,7 @@ class Source:
             }
             self._answers[digest] = solve(task)
         found = self._answers[digest]
-        return Known.of(found["lower"], found["upper"], found["evidence"], balls)
+        return Known.of(found["lower"], found["upper"], found["evidence"], self._balls)
 
     def _all(self) -> Iterator[Drawn]:
         yield from self._drawn
@@ -72,7 +73,7 @@ class Source:
                     return
                 spec = drawn.spec
                 small = spec.parameters <= _PARAMETERS and bytes_needed(spec, ["exact"]) <= _MEMORY
-                if small and spec.digest not in self._known:
+                if small and spec.digest not in self._done:
                     yield drawn
         except SweepError:
             return  # no more of them

@@ -7,7 +7,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations_with_replacement
@@ -39,21 +40,28 @@ class Polynomial:
     def __str__(self) -> str:
         """The polynomial as an expression, of an integer multiple if coefficients are fractions."""
         ordered = sorted(self.terms, key=lambda m: (-len(m), self.terms[m] < 0, m))
-        if not ordered:
-            return "0"
         scale = lcm(*(c.denominator for c in self.terms.values()))
-        text = "".join(_term(m, int(self.terms[m] * scale)) for m in ordered)
-        text = text[3:] if text.startswith(" + ") else "-" + text[3:]
+        text = signed_sum((int(self.terms[m] * scale), _product(m)) for m in ordered)
         return text if scale == 1 else f"({text})//{scale}"
 
 
-def _term(monomial: Monomial, coefficient: int) -> str:
-    powers = {name: monomial.count(name) for name in dict.fromkeys(monomial)}
-    factors = [name if n == 1 else f"{name}**{n}" for name, n in powers.items()]
-    size = abs(coefficient)
-    if size != 1 or not factors:
-        factors.insert(0, str(size))
-    return (" - " if coefficient < 0 else " + ") + "*".join(factors)
+def _product(monomial: Monomial) -> str:
+    powers = Counter(monomial).items()
+    return "*".join(name if n == 1 else f"{name}**{n}" for name, n in powers) or "1"
+
+
+def signed_sum(terms: Iterable[tuple[int, str]]) -> str:
+    """Coefficients and what they stand before as an expression.
+
+    >>> signed_sum([(2, "x"), (-1, "y"), (3, "1")])
+    '2*x - y + 3'
+    """
+    text = ""
+    for c, name in terms:
+        size = abs(c)
+        shown = str(size) if name == "1" else name if size == 1 else f"{size}*{name}"
+        text += (" - " if c < 0 else " + ") + shown
+    return "-" + text[3:] if text.startswith(" - ") else text[3:] or "0"
 
 
 def monomials(names: Sequence[str], degree: int) -> list[Monomial]:
@@ -105,23 +113,19 @@ def _values(point: Mapping[str, int], names: Sequence[str], degree: int) -> list
     return found
 
 
-def times(one: Polynomial, two: Polynomial) -> Polynomial:
-    """The product; its rank is the product of the ranks."""
+def through(name: str, x: int, one: Polynomial, y: int, two: Polynomial) -> Polynomial:
+    """The polynomial, linear in a field, that is `one` where it is x and `two` where it is y.
+
+    Neither of the two has the field in it.
+    """
     terms: dict[Monomial, Fraction] = {}
-    for m, c in one.terms.items():
-        for n, e in two.terms.items():
-            both = tuple(sorted((*m, *n)))
-            terms[both] = terms.get(both, Fraction(0)) + c * e
-    return Polynomial({m: c for m, c in terms.items() if c}, one.rank * two.rank)
-
-
-def plus(one: Polynomial, two: Polynomial) -> Polynomial:
-    """The sum; its rank is the sum of the ranks."""
-    terms = {
-        m: one.terms.get(m, Fraction(0)) + two.terms.get(m, Fraction(0))
-        for m in dict.fromkeys((*one.terms, *two.terms))
-    }
-    return Polynomial({m: c for m, c in terms.items() if c}, one.rank + two.rank)
+    for m in {**one.terms, **two.terms}:
+        low, high = one.terms.get(m, Fraction(0)), two.terms.get(m, Fraction(0))
+        slope = (high - low) / (y - x)
+        terms[m], terms[tuple(sorted((*m, name)))] = low - x * slope, slope
+    # in one + (field - x) / (y - x) * (two - one), a factor of two terms counts twice
+    rank = one.rank + 2 * (one.rank + two.rank)
+    return Polynomial({m: c for m, c in terms.items() if c}, rank)
 
 
 class Equations:

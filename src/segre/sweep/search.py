@@ -8,13 +8,12 @@ from fractions import Fraction
 from itertools import islice
 from typing import Any
 
-from segre.sweep.defect import Excess
+from segre.sweep.defect import defects
 from segre.sweep.expression import Expression
 from segre.sweep.holdout import Source
-from segre.sweep.known import Known
-from segre.sweep.law import Fresh, Law, LawPiece
+from segre.sweep.law import Agreeing, Known, Law, LawPiece
 from segre.sweep.names import with_entries
-from segre.sweep.polynomial import Equations, Polynomial, interpolate, monomials, plus, times
+from segre.sweep.polynomial import Equations, Polynomial, interpolate, monomials, through
 from segre.sweep.region import Point, Region, regions
 
 CUT_SHORT = "give fewer --fields, a smaller --degree or a --where to search all regions"
@@ -48,7 +47,7 @@ def point_of(fields: Mapping[str, Any], names: Sequence[str]) -> Point:
 
 
 class Search:
-    """Finds laws, one region after the other."""
+    """Finds laws, one region after the other; each agrees with `count` fresh architectures."""
 
     def __init__(
         self,
@@ -56,12 +55,11 @@ class Search:
         only: Expression | None,
         degree: int,
         rational: bool,
-        ranks: bool,
         source: Source,
         count: int,
     ) -> None:
-        self.names, self.rational, self.ranks = names, rational, ranks
         sizes = [len(monomials(names, n)) for n in range(degree + 1)]
+        self.names, self.rational = names, rational
         self.degree = max(n for n, size in enumerate(sizes) if n == 0 or size <= _COEFFICIENTS)
         self.before: list[Region] = []
         self.refuted = 0
@@ -78,38 +76,38 @@ class Search:
         for region in islice(regions(self.names, points), _REGIONS):
             if region.size < _FEWEST or wrong == _WRONG:
                 return None
-            inside = [i for i in region.members() if values[i] is not None]
+            members = region.members()
+            inside = [i for i in members if values[i] is not None]
             if len(inside) < _FEWEST:
                 continue
-            here = [points[i] for i in inside], [values[i] or 0 for i in inside]
             if self.cut_short:
                 return None
-            before = equations.work
             solvable = equations.solvable(inside)
-            self.work += equations.work - before
-            if solvable:
-                laws = iter([Law(found)] if (found := self._solve(*here)) is not None else [])
-            elif defective < _DEFECTIVE:
-                defective += 1
-                laws = islice(self._with_defect(*here), _DEFECTS)
-            else:
+            self.work, equations.work = self.work + equations.work, 0
+            if not solvable and defective == _DEFECTIVE:
                 continue
-            for law in laws:
-                if not _allowed(law, region, rows):
+            defective += not solvable
+            here = [rows[i] for i in members]
+            for law in self._laws(
+                [points[i] for i in inside], [values[i] or 0 for i in inside], solvable
+            ):
+                if not all(row.known.allows(law.value(row.point)) for row in here):
                     continue
-                tested = self._test(law, region)
-                if tested is not None:
-                    return self._piece(law, region, rows, tested)
+                if (tested := self._test(law, region)) is not None:
+                    agreeing = Agreeing.of((row.spec, row.known) for row in here)
+                    return LawPiece(law, region, bool(self.before), agreeing, tested)
                 wrong += 1
                 self.refuted += 1
         return None
 
-    def _piece(self, law: Law, region: Region, rows: Sequence[KnownRow], tested: Fresh) -> LawPiece:
-        inside = [rows[i].known for i in region.members()]
-        proved = sum(known.proved for known in inside)
-        ranked = sum(known.value is not None for known in inside) - proved
-        rest = len(inside) - proved - ranked
-        return LawPiece(law, region, bool(self.before), proved, ranked, rest, tested)
+    def _laws(
+        self, points: Sequence[Point], values: Sequence[int], solvable: bool
+    ) -> Iterator[Law]:
+        """The polynomial with these values, or else a few less a max(0, .) term."""
+        if not solvable:
+            yield from islice(self._with_defect(points, values), _DEFECTS)
+        elif (found := self._solve(points, values)) is not None:
+            yield Law(found)
 
     def _with_defect(self, points: Sequence[Point], values: Sequence[int]) -> Iterator[Law]:
         """A polynomial that is right for most and too large for the others, made right for all."""
@@ -117,7 +115,7 @@ class Search:
             over = [found.value(p) - v for p, v in zip(points, values, strict=True)]
             if 2 * over.count(Fraction(0)) < len(over) or any(x.denominator > 1 for x in over):
                 continue
-            for defect in Excess(self.names, points, [int(x) for x in over]).defects():
+            for defect in defects(self.names, points, [int(x) for x in over]):
                 yield Law(found, defect)
 
     def _lifted(self, points: Sequence[Point], values: Sequence[int]) -> Iterator[Polynomial]:
@@ -126,24 +124,20 @@ class Search:
         Exceptions begin later: with the second or third head, not with the first.
         """
         for name in self.names:
-            slices = []
-            for c in sorted({point[name] for point in points})[:2]:
+            others = [other for other in self.names if other != name]
+            ends, found = sorted({point[name] for point in points})[:2], list[Polynomial | None]()
+            for c in ends:
                 inside = [i for i, point in enumerate(points) if point[name] == c]
                 here = [points[i] for i in inside], [values[i] for i in inside]
-                found = self._solve(*here, [other for other in self.names if other != name])
-                slices.append((c, found))
-            first, second = (*slices, (0, None))[:2]
-            if first[1] is None:
+                found.append(self._solve(*here, others))
+            first, second = (*found, None)[:2]
+            if first is None:
                 continue
-            field = Polynomial({(name,): Fraction(1)}, 1)
-            if first[0] == 1:
-                yield times(field, first[1])
-            if second[1] is not None:
-                slope = Polynomial({(): Fraction(1, second[0] - first[0])}, 1)
-                minus = Polynomial({(): Fraction(-1)}, 1)
-                step = plus(field, Polynomial({(): Fraction(-first[0])}, 1))
-                rise = times(times(slope, step), plus(second[1], times(minus, first[1])))
-                yield plus(first[1], rise)
+            if ends[0] == 1:
+                terms = {tuple(sorted((*m, name))): c for m, c in first.terms.items()}
+                yield Polynomial(terms, first.rank)
+            if second is not None:
+                yield through(name, ends[0], first, ends[1], second)
 
     def _solve(
         self, points: Sequence[Point], values: Sequence[int], names: Sequence[str] = ()
@@ -161,28 +155,25 @@ class Search:
             return None
         return None
 
-    def _test(self, law: Law, region: Region) -> Fresh | None:
+    def _test(self, law: Law, region: Region) -> Agreeing | None:
         """Fresh architectures that agree; None if one contradicts it, or none tells."""
-        proved: list[str] = []
-        ranked: list[str] = []
-        allowed: list[str] = []
 
         def wanted(fields: dict[str, Any]) -> bool:
             point = point_of(fields, self.names)
             elsewhere = any(earlier.holds(point) for earlier in self.before)
             return region.holds(point) and not elsewhere and meets(self._only, fields)
 
+        agreeing = []
         for drawn in self._source.some(self._count, wanted):
-            known = self._source.known(drawn, self.ranks)
+            known = self._source.known(drawn)
             if known is None:
                 continue
             if not known.allows(law.value(point_of(drawn.fields, self.names))):
                 return None
-            kind = proved if known.proved else ranked if known.value is not None else allowed
-            kind.append(str(drawn.spec))
-        if not proved and not ranked:
-            return None
-        return Fresh(tuple(proved), tuple(ranked), tuple(allowed))
+            agreeing.append((str(drawn.spec), known))
+        return (
+            Agreeing.of(agreeing) if any(known.value is not None for _, known in agreeing) else None
+        )
 
     @property
     def cut_short(self) -> bool:
@@ -201,9 +192,3 @@ class Search:
         if rows < needed:
             return f"{rows} rows are not enough"
         return f"none agrees with a region of the {rows} rows, or there are too few rows"
-
-
-def _allowed(law: Law, region: Region, rows: Sequence[KnownRow]) -> bool:
-    """Whether no row of a region contradicts a law."""
-    inside = (rows[i] for i in region.members())
-    return all(row.known.allows(law.value(row.point)) for row in inside)
