@@ -171,8 +171,7 @@ def solve_within(task: Task, timeout: float) -> Result:
         worker = _thread.worker = Worker(1)
     worker.give(task)
     with selectors.DefaultSelector() as selector:
-        assert worker.process.stdout is not None
-        selector.register(worker.process.stdout, selectors.EVENT_READ)
+        selector.register(worker.out, selectors.EVENT_READ)
         while True:
             left = worker.seconds_left(timeout)
             if left is not None and left <= 0:

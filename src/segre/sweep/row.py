@@ -8,14 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from hashlib import blake2b
 from typing import Any
-
-COLUMNS = (
-    *("digest", "place", "spec", "fields", "parameters", "lower", "upper", "closed_form"),
-    *("status", "claim", "evidence", "seed", "bytes", "seconds"),
-)
 
 
 @dataclass(frozen=True)
@@ -44,9 +39,8 @@ class Row:
 
     def results(self) -> dict[str, Any]:
         """Result fields that claims can name."""
-        dimension = self.dimension
-        theorem = self.evidence.get("theorem") or {}
-        return {
+        dimension, theorem = self.dimension, self.evidence.get("theorem")
+        found = {
             "parameters": self.parameters,
             "lower": self.lower,
             "upper": self.upper,
@@ -54,12 +48,10 @@ class Row:
             "status": self.status,
             "dimension": dimension,
             "redundancy": None if dimension is None else self.parameters - dimension,
-            **(
-                {"theorem": theorem["count"], "hypotheses": int(theorem["holds"])}
-                if theorem
-                else {}
-            ),
         }
+        if theorem:
+            found |= {"theorem": theorem["count"], "hypotheses": int(theorem["holds"])}
+        return found
 
     def document(self) -> dict[str, Any]:
         """The row as plain data, for JSON."""
@@ -76,12 +68,9 @@ class Row:
 
     def stored(self, plan: str) -> tuple[Any, ...]:
         """The columns, and their checksum in the sweep whose plan has that digest."""
-        columns = {
-            **vars(self),
-            "fields": json.dumps(self.fields),
-            "evidence": json.dumps(self.evidence, sort_keys=True),
-        }
-        values = [columns[name] for name in COLUMNS]
+        plain = {"fields": json.dumps(self.fields)}
+        plain["evidence"] = json.dumps(self.evidence, sort_keys=True)
+        values = [plain.get(name, value) for name, value in vars(self).items()]
         return (*values, checksum(plan, values))
 
     @classmethod
@@ -95,12 +84,12 @@ class Row:
             if plan is not None and checksum(plan, values) != found[len(COLUMNS)]:
                 return None
             known = dict(zip(COLUMNS, values, strict=True))
-            return cls(
-                **known
-                | {"fields": json.loads(known["fields"]), "evidence": json.loads(known["evidence"])}
-            )
+            return cls(**known | {key: json.loads(known[key]) for key in ("fields", "evidence")})
         except (ValueError, TypeError, RecursionError):
             return None
+
+
+COLUMNS = tuple(field.name for field in fields(Row))
 
 
 def checksum(plan: str, values: Sequence[Any]) -> str:
