@@ -16,7 +16,7 @@ from segre.optimum.certificate import lower_bound
 from segre.optimum.files import read_run, write_run
 from segre.optimum.solve import dual_point, float_gap, heads_of, minimiser
 from segre.report.optimum import down, up
-from segre.reproduce.convex.training import best_of, float_objective, teacher
+from segre.reproduce.convex import best_of, float_objective, teacher
 from support.terminal import run
 
 

@@ -34,7 +34,7 @@ def run(
     The store is complete at any moment: after an interruption the same command continues.
     """
     from segre.sweep.builtin import plan_of
-    from segre.sweep.certificates import keep
+    from segre.sweep.export import keep_certificates
     from segre.sweep.run import Swept
     from segre.sweep.run import run as drive
     from segre.sweep.status import standing
@@ -45,7 +45,7 @@ def run(
         with resumable(new_store):
             ran = drive(chosen, new_store, dask=dask, **asked)
             if certificates is not None:
-                keep(new_store, certificates, asked["progress"])
+                keep_certificates(new_store, certificates, asked["progress"])
             return Swept(ran, standing(new_store))
 
     bounds: dict[str, Any] = {

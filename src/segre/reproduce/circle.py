@@ -49,8 +49,7 @@ def walk(
     """Train one variant and let it walk: the loss of a step, and where the tokens are."""
     import torch
 
-    from segre.reproduce.networks import PathNetwork, Shape
-    from segre.reproduce.training import Settings, train
+    from segre.reproduce.networks import PathNetwork, Settings, Shape, train
 
     at, to = arcs(points)
     skip, mlp = VARIANTS[name]

@@ -17,7 +17,7 @@ from segre.collapse.shares import path_counts
 from segre.reproduce.claim import DERIVED, PAPER, RERUN, Claim
 from segre.reproduce.experiment import Experiment, Option, Run, Work
 from segre.reproduce.found import Cell, Found, Panel, Seeds, Series, Table
-from segre.reproduce.path_plans import PLANS, Plan
+from segre.reproduce.path_tasks import PLANS, Plan
 from segre.reproduce.state import Kept
 
 NEAR = 0.03  # accuracies that differ by less are called equal
@@ -36,9 +36,8 @@ NOT_ALL = Work(
 
 def trained(plan: Plan, network: str, paths: Sequence[int], run: Run, seed: int, kept: Kept) -> Any:
     """Train the network of a plan, and read its paths."""
-    from segre.reproduce.networks import PathNetwork, Shape
+    from segre.reproduce.networks import PathNetwork, Settings, Shape, token_loss, train
     from segre.reproduce.path_reading import ceiling, network_accuracy, read_paths
-    from segre.reproduce.training import Settings, token_loss, train
 
     train_set, test_set = plan.examples(seed)
     dropout, norms = NETWORKS[network]

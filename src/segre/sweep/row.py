@@ -1,4 +1,4 @@
-"""What is a row of a store? One architecture and what was found, with a checksum.
+"""What is a row of a store? One architecture, what was found, whether the claim holds; a checksum.
 
 The checksum is of the plan and of every column as it is stored, so that a row that was changed
 by anything but a run, or that belongs to another sweep, is known for what it is.
@@ -8,9 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Literal
+
+from segre.errors import SweepError
+from segre.sweep.expression import Expression
+from segre.sweep.names import with_entries
+
+Verdict = Literal["holds", "fails", "undecided", "undefined"]
+UNFINISHED = ("too-large", "failed", "died", "timed-out")  # statuses without any bounds
+_WIDEST = 2_000  # values of a dimension to try
 
 
 @dataclass(frozen=True)
@@ -87,6 +95,37 @@ class Row:
             return cls(**known | {key: json.loads(known[key]) for key in ("fields", "evidence")})
         except (ValueError, TypeError, RecursionError):
             return None
+
+
+def judged(row: Row, claim: Expression | None) -> Row:
+    """A row with what its bounds say about the claim.
+
+    A claim about a dimension that is only known between two bounds is tried for every value it may
+    have: it holds if it holds for all of them, fails if it fails for all of them, and is undecided
+    otherwise.
+    """
+    return replace(row, claim=None if claim is None else _verdict(row, claim))
+
+
+def _verdict(row: Row, claim: Expression) -> Verdict:
+    """What the bounds say; `undefined` if the claim has no value here."""
+    if row.status in UNFINISHED:
+        return "undecided"
+    names = {**with_entries(row.fields), **row.results()}
+    values: list[int | None] = [None]
+    if claim.names & {"dimension", "redundancy"}:
+        low, high = row.lower or 0, row.upper
+        if high is None or high - low > _WIDEST:
+            return "undecided"
+        values = list(range(low, high + 1))
+    answers = set()
+    for value in values:
+        rest = None if value is None else row.parameters - value
+        try:
+            answers.add(claim.holds({**names, "dimension": value, "redundancy": rest}))
+        except SweepError:
+            return "undefined"
+    return "undecided" if len(answers) == 2 else "holds" if answers == {True} else "fails"
 
 
 COLUMNS = tuple(field.name for field in fields(Row))

@@ -18,11 +18,11 @@ from segre.errors import SweepError
 from segre.geometry.progress import Progress, quiet
 from segre.shown import Shown, Tabular
 from segre.sweep.builtin import plan_of
-from segre.sweep.claim import judged
 from segre.sweep.draw import Drawn, architectures, require_possible
 from segre.sweep.local import cores, solve_locally
 from segre.sweep.names import RESULTS, with_entries
 from segre.sweep.plan import Plan
+from segre.sweep.row import judged
 from segre.sweep.status import Standing
 from segre.sweep.store import RETRIED, Row, Store
 from segre.sweep.task import FOUND, Result, Task, bytes_needed, failed

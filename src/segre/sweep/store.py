@@ -14,10 +14,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from segre.errors import SweepError
-from segre.sweep.claim import judged
 from segre.sweep.database import connected, driving, only_driver, ours, require_file
 from segre.sweep.plan import Plan
-from segre.sweep.row import COLUMNS
+from segre.sweep.row import COLUMNS, judged
 from segre.sweep.row import Row as Row
 from segre.sweep.schema import (
     UNCHECKED,

@@ -21,10 +21,10 @@ from segre.shown import Shown
 from segre.sweep.draw import Drawn
 from segre.sweep.local import cores, solve_locally
 from segre.sweep.names import fields_of
-from segre.sweep.row import Row
+from segre.sweep.row import UNFINISHED, Row
 from segre.sweep.run import MEMORY, Solver, rows_of
 from segre.sweep.store import Store
-from segre.sweep.task import UNFINISHED, Result, Task
+from segre.sweep.task import Result, Task
 
 SAMPLE = 20
 
