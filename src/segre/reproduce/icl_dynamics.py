@@ -20,9 +20,21 @@ from segre.fields.interface import Array
 from segre.reproduce.claim import DERIVED, FORMULA, PAPER, Claim
 from segre.reproduce.experiment import Experiment, Option, Run, Work
 from segre.reproduce.found import Found, Panel, Series, Table
-from segre.reproduce.icl.descent import Start, merged, separate, steps_near
-from segre.reproduce.icl.fixed_points import FixedPoint, fixed_points, steps_by_point
-from segre.reproduce.icl.loss import Quadratic, drawn, levels, population, predicted, sequences
+from segre.reproduce.icl_descent import (
+    FixedPoint,
+    Quadratic,
+    Start,
+    drawn,
+    fixed_points,
+    levels,
+    merged,
+    population,
+    predicted,
+    separate,
+    sequences,
+    steps_by_point,
+    steps_near,
+)
 
 EIGENVALUES = tuple(Fraction(k, 10) for k in (4, 3, 2, 1))
 CONTEXT = 31

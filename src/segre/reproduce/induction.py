@@ -25,20 +25,18 @@ from segre.geometry.progress import Progress, quiet
 from segre.reproduce.claim import DERIVED, LIMITED, PAPER, Claim
 from segre.reproduce.experiment import Experiment, Option, Run, Work
 from segre.reproduce.found import Found, Panel, Seeds, Series, Table
-from segre.reproduce.induction.chains import (
+from segre.reproduce.induction_model import (
     Chains,
-    information,
-    lag_sets,
-    oracle_loss,
-    unigram_loss,
-)
-from segre.reproduce.induction.model import (
     Model,
+    information,
     labels,
+    lag_sets,
     loss_and_gradient,
     matches,
+    oracle_loss,
     probabilities,
     sets,
+    unigram_loss,
 )
 from segre.reproduce.state import Kept
 

@@ -79,13 +79,6 @@ class Attention(nn.Module):
         every = X @ W.transpose(0, 1).flatten(1) + b.flatten()
         return every.reshape(*every.shape[:-1], *b.shape).transpose(-3, -2)
 
-    def heads(self) -> Heads:
-        """The same in NumPy."""
-        return Heads(
-            *(_array(self.W_Q), _array(self.W_K), _array(self.W_V), _array(self.W_O)),
-            *(_array(self.b_Q), _array(self.b_K), _array(self.b_V), _array(self.b_O)),
-        )
-
 
 class AttentionLayer(nn.Module):
     """Attention, then perhaps an MLP of the same width, each with a skip or not, then a norm."""
@@ -106,20 +99,16 @@ class AttentionLayer(nn.Module):
         if self.first is not None and self.last is not None:
             written = self.drop(self.last(nn.functional.gelu(self.first(X))))
             X = X + written if self.skip else written
-        return X if self.norm is None else self._normed(X)
-
-    def _normed(self, X: Tensor) -> Tensor:
-        assert self.norm is not None
-        found: Tensor = self.norm(X)
+        found: Tensor = X if self.norm is None else self.norm(X)
         return found
 
     def pair(self) -> tuple[Heads, Mlp | None]:
         """The same in NumPy."""
-        heads = self.attention.heads()
+        weights = {name: _array(weight) for name, weight in self.attention.named_parameters()}
         if self.first is None or self.last is None:
-            return heads, None
+            return Heads(**weights), None
         W_1, W_2 = _array(self.first.weight).T, _array(self.last.weight).T
-        return heads, Mlp(W_1, W_2, _array(self.first.bias), _array(self.last.bias), "gelu")
+        return Heads(**weights), Mlp(W_1, W_2, _array(self.first.bias), _array(self.last.bias))
 
 
 class PathNetwork(nn.Module):
@@ -262,34 +251,21 @@ def train(
         for epoch in range(len(losses), settings.epochs):
             stage = f"training, loss {losses[-1]:.3f}" if losses else "training"
             progress(stage, epoch, settings.epochs)
-            losses.append(_epoch(model, optimizer, x, y, settings, epoch, loss))
+            rng = np.random.default_rng([settings.seed, epoch])
+            order = torch.from_numpy(rng.permutation(len(x)))
+            total = 0.0
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(int(rng.integers(2**62)))  # of dropout
+                for some in torch.split(order, settings.batch):
+                    optimizer.zero_grad(set_to_none=True)
+                    value = loss(model(x[some]), y[some])
+                    value.backward()  # type: ignore[no-untyped-call]
+                    optimizer.step()
+                    total += float(value.detach()) * len(some)
+            losses.append(total / len(x))
             kept.keep({"losses": losses, **_state(model, optimizer)})
     model.eval()
     return losses
-
-
-def _epoch(
-    model: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    x: Tensor,
-    y: Tensor,
-    settings: Settings,
-    epoch: int,
-    loss: Loss,
-) -> float:
-    """One pass over all batches, in this epoch's own order; the mean loss."""
-    rng = np.random.default_rng([settings.seed, epoch])
-    order = torch.from_numpy(rng.permutation(len(x)))
-    total = 0.0
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(int(rng.integers(2**62)))  # of dropout
-        for some in torch.split(order, settings.batch):
-            optimizer.zero_grad(set_to_none=True)
-            value = loss(model(x[some]), y[some])
-            value.backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
-            total += float(value.detach()) * len(some)
-    return total / len(x)
 
 
 def token_loss(logits: Tensor, labels: Tensor) -> Tensor:

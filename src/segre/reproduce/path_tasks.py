@@ -212,7 +212,9 @@ class Plan:
         found = replace(self, **{key: value for key, value in options.items() if value is not None})
         if found.d % found.heads:
             raise SegreError(f"heads: {found.heads} does not divide d={found.d}")
-        return found
+        if (found.layers, found.d) == (self.layers, self.d):
+            return found
+        return replace(found, published=replace(self.published, lengths=()))
 
 
 SORT = Plan(
