@@ -20,6 +20,7 @@ linear is a matter of capacity. It illustrates the difference, and is no evidenc
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from math import ceil, log2
@@ -223,8 +224,8 @@ def run(given: Run) -> Found:
     stacks = given.each_seed("linear layers", lambda seed, _: _by_layers(seed, lookups))
     return Found(
         _claims(full, widths, stacks),
-        (_table(full), _lookups(widths), _stacks(stacks)),
-        _panels(widths, stacks),
+        tuple(_tables(full, widths, stacks)),
+        tuple(_panels(widths, stacks)),
         (
             "All weights are set by hand: one head looks up, another carries the token along. "
             "Attention is causal; there are no skips and no MLPs. Every symbol is queried.",
@@ -306,67 +307,41 @@ def _claims(full: dict[tuple[int, int], Seeds], widths: Seeds, stacks: Seeds) ->
     ]
 
 
-def _table(full: dict[tuple[int, int], Seeds]) -> Table:
-    rows = [
-        (
-            *(L, m, L + 1, Task(L, m).tokens, Task(L, m).d),
-            *(found.means("share"), max(found.of("off"))),
-        )
-        for (L, m), found in full.items()
-    ]
-    return Table(
+def _tables(full: dict[tuple[int, int], Seeds], widths: Seeds, stacks: Seeds) -> Iterator[Table]:
+    yield Table(
         "Composition by full attention",
-        ("steps", "symbols", "layers", "tokens", "width", "correct", "largest error"),
-        rows,
-        ("d", "d", "d", "d", "d", ".1%", ".0e"),
+        "{steps:d} {symbols:d} {layers:d} {tokens:d} {width:d} {correct:.1%} {largest error:.0e}",
+        [
+            (L, m, L + 1, Task(L, m).tokens, Task(L, m).d, each.means("share"), max(each.of("off")))
+            for (L, m), each in full.items()
+        ],
     )
-
-
-def _lookups(widths: Seeds) -> Table:
     means = widths.means("linear"), widths.spreads("linear"), widths.means("full")
-    return Table(
+    yield Table(
         f"One lookup among {SYMBOLS} symbols: share of correct answers by key width, means over "
         "seeds",
-        ("width", "linear", "± over seeds", "full"),
+        "{width:d} {linear:.1%} {± over seeds:.1%} {full:.1%}",
         [*zip(WIDTHS, *means, strict=True)],
-        ("d", ".1%", ".1%", ".1%"),
     )
-
-
-def _stacks(stacks: Seeds) -> Table:
-    return Table(
+    yield Table(
         f"{STEPS} steps, {SYMBOLS} symbols, key width {REPLACED}: share of correct answers if the "
         "first lookups are linear, means over seeds",
-        [f"{linear} linear" for linear in range(STEPS + 1)],
+        " ".join(f"{{{linear} linear:.1%}}" for linear in range(STEPS + 1)),
         [stacks.means()],
-        (".1%",) * (STEPS + 1),
     )
 
 
-def _panels(widths: Seeds, stacks: Seeds) -> list[Panel]:
-    return [
-        Panel(
-            f"One lookup among {SYMBOLS} symbols",
-            "width of keys and queries",
-            "share of correct answers",
-            (
-                widths.curve("full (softmax)", WIDTHS, "full", colour=0),
-                widths.curve("linear", WIDTHS, "linear", colour=1),
-            ),
-            ticks=WIDTHS,
-            low=0,
-            high=1.05,
-        ),
-        Panel(
-            f"{STEPS} steps, key width {REPLACED}",
-            "linear lookups",
-            "share of correct answers",
-            [stacks.curve("", range(STEPS + 1), colour=1)],
-            ticks=range(STEPS + 1),
-            low=0,
-            high=1.05,
-        ),
-    ]
+def _panels(widths: Seeds, stacks: Seeds) -> Iterator[Panel]:
+    full = widths.curve("full (softmax)", WIDTHS, "full", colour=0)
+    linear = widths.curve("linear", WIDTHS, "linear", colour=1)
+    replaced = stacks.curve("", range(STEPS + 1), colour=1)
+    lookup, steps = f"One lookup among {SYMBOLS} symbols", f"{STEPS} steps, key width {REPLACED}"
+    for title, x, curves in (
+        (lookup, "width of keys and queries", (full, linear)),
+        (steps, "linear lookups", (replaced,)),
+    ):
+        ticks = curves[0].x
+        yield Panel(title, x, "share of correct answers", curves, ticks=ticks, low=0, high=1.05)
 
 
 EXPERIMENT = Experiment(

@@ -37,10 +37,13 @@ from segre.reproduce.icl_descent import (
 )
 
 EIGENVALUES = tuple(Fraction(k, 10) for k in (4, 3, 2, 1))
+SIZES = [float(value) for value in EIGENVALUES]
 CONTEXT = 31
+LEVELS = [float(value) for value in levels(EIGENVALUES, CONTEXT)]
 HEADS = 5
 RATE = 0.05
 CURVE = 240  # points of a curve that are kept
+Measured = dict[str, Any]
 
 
 def separate_run(
@@ -48,36 +51,25 @@ def separate_run(
     start: Start,
     steps: int,
     points: Sequence[FixedPoint],
-    known: list[float],
     seeds: tuple[int, ...],
     tested: int,
 ) -> dict[str, Any]:
     """Key and query separate, on the expected loss; then the trained layer on drawn sequences."""
     path = separate(loss, start, steps, RATE)
-    losses = loss.value(path.W)
-    floats = [float(value) for value in EIGENVALUES]
+    found = _summary(loss, path.W, points)
     off = []
-    for place, (seed, v, k, q) in enumerate(zip(seeds, path.v, path.k, path.q, strict=True)):
+    for expected, seed, v, k, q in zip(found["last"], seeds, path.v, path.k, path.q, strict=True):
         rng = np.random.default_rng([seed, 2501])
-        tokens, labels = sequences(floats, CONTEXT, tested, rng)
+        tokens, labels = sequences(SIZES, CONTEXT, tested, rng)
         errors = (labels - predicted(v, k, q, tokens)) ** 2
-        off.append((errors.mean() - losses[-1, place]) / (errors.std() / len(errors) ** 0.5))
-    return _summary(path.W, losses, points, known) | {"off": off}
+        off.append((errors.mean() - expected) / (errors.std() / len(errors) ** 0.5))
+    return found | {"off": off}
 
 
-def merged_run(
-    loss: Quadratic, start: Start, steps: int, points: Sequence[FixedPoint], known: list[float]
-) -> dict[str, Any]:
-    """Key and query merged, on the expected loss."""
-    path = merged(loss, start, steps, RATE)
-    return _summary(path, loss.value(path), points, known)
-
-
-def _summary(
-    path: Array, losses: Array, points: Sequence[FixedPoint], known: list[float]
-) -> dict[str, Any]:
+def _summary(loss: Quadratic, path: Array, points: Sequence[FixedPoint]) -> dict[str, Any]:
+    losses = loss.value(path)
     return {
-        "near levels": [steps_near(losses, level) for level in known],
+        "near levels": [steps_near(losses, level) for level in LEVELS],
         "near points": steps_by_point(path, points),
         "last": losses[-1],
         **_curve(losses),
@@ -88,9 +80,8 @@ def data_run(
     loss: Quadratic, start: Start, steps: int, seeds: tuple[int, ...], count: int
 ) -> dict[str, Any]:
     """The same descent on the mean loss of drawn sequences, and its expected loss."""
-    floats = [float(value) for value in EIGENVALUES]
     every = [
-        drawn(*sequences(floats, CONTEXT, count, np.random.default_rng([seed, 99])))
+        drawn(*sequences(SIZES, CONTEXT, count, np.random.default_rng([seed, 99])))
         for seed in seeds
     ]
     own = Quadratic(
@@ -99,8 +90,7 @@ def data_run(
         np.stack([one.square for one in every]),
     )
     path = separate(own, start, steps, RATE)
-    known = np.array([float(value) for value in levels(EIGENVALUES, CONTEXT)])
-    expected = loss.value(path.W)[..., None]
+    known, expected = np.array(LEVELS), loss.value(path.W)[..., None]
     near_one = (abs(expected - known) <= 0.05 * known).any(axis=-1).mean(axis=0)
     losses = own.value(path.W)
     return {"last": losses[-1], "near a level": near_one, **_curve(losses)}
@@ -118,30 +108,29 @@ MERGED_STEPS = 20_000
 
 def run(given: Run) -> Found:
     """Both parametrisations on the population loss; the separate one on data as well."""
-    seeds, scale = given.seeds, given.options["init"]
+    seeds, scale, count = given.seeds, given.options["init"], given.options["sequences"]
     steps = given.options["steps"] * (4 if given.full else 1)
     points = fixed_points(EIGENVALUES, CONTEXT)
-    known = [float(value) for value in levels(EIGENVALUES, CONTEXT)]
     start = Start.drawn(seeds, HEADS, len(EIGENVALUES), scale)
-    loss = population([float(value) for value in EIGENVALUES], CONTEXT)
-    count = given.options["sequences"]
+    loss = population(SIZES, CONTEXT)
     given.progress("key and query separate", 0, 3)
     apart = given.unit(
-        "separate", lambda _: separate_run(loss, start, steps, points, known, seeds, 4 * count)
+        "separate", lambda _: separate_run(loss, start, steps, points, seeds, 4 * count)
     )
     given.progress("key and query merged", 1, 3)
+    fewer = min(steps, MERGED_STEPS)
     joined = given.unit(
-        "merged", lambda _: merged_run(loss, start, min(steps, MERGED_STEPS), points, known)
+        "merged", lambda _: _summary(loss, merged(loss, start, fewer, RATE), points)
     )
     given.progress("on drawn sequences", 2, 3)
     data = given.unit("data", lambda _: data_run(loss, start, steps, seeds, count))
     return Found(
-        _claims(apart, joined, data, points, known, steps, count),
-        (_levels(apart, joined, known), _points(apart, joined, points)),
-        _panels(apart, joined, data, known, count),
+        [*_claims(apart, joined, points, steps, count), *_data_claims(data, count)],
+        _tables(apart, joined, points),
+        _panels(apart, joined, data, count),
         (
             f"Inputs of dimension {len(EIGENVALUES)} with eigenvalues "
-            f"{', '.join(f'{float(value):g}' for value in EIGENVALUES)}, {CONTEXT} pairs in "
+            f"{', '.join(f'{value:g}' for value in SIZES)}, {CONTEXT} pairs in "
             f"context, {HEADS} heads, steps of {RATE}; both parametrisations start at the same "
             "function. Near a level: within 5 % of it.",
             "A run that has not reached the last level by the final step is still on its way; it "
@@ -151,20 +140,12 @@ def run(given: Run) -> Found:
 
 
 def _claims(
-    apart: dict[str, Any],
-    joined: dict[str, Any],
-    data: dict[str, Any],
-    points: Sequence[FixedPoint],
-    known: list[float],
-    steps: int,
-    count: int,
+    apart: Measured, joined: Measured, points: Sequence[FixedPoint], steps: int, count: int
 ) -> list[Claim]:
-    size = len(EIGENVALUES)
-    inner = range(1, size)
+    size, last = len(EIGENVALUES), LEVELS[-1]
     nested = [tuple(range(1, m + 1)) for m in range(size + 1)]
-    visited = _visited(apart, points)
-    visited_merged = _visited(joined, points)
     ends = {(), nested[-1]}
+    inside = [np.array(found["near levels"])[1:size] for found in (apart, joined)]
     return [
         PAPER(
             f"Separate keys and queries: all {2**size} sets of eigenvectors are fixed points, "
@@ -175,26 +156,29 @@ def _claims(
             "optimum"
         ).holds([{point.directions for point in points if point.merged_slope == 0} == ends]),
         DERIVED(f"Separate: fewest steps near any of the levels 1 to {size - 1}").at_least(
-            600, [min(apart["near levels"][m][seed] for m in inner) for seed in _runs(apart)]
+            600, inside[0].min(axis=0).tolist()
         ),
         DERIVED(f"Merged: most steps near any of the levels 1 to {size - 1}").at_most(
-            80, [max(joined["near levels"][m][seed] for m in inner) for seed in _runs(joined)]
+            80, inside[1].max(axis=0).tolist()
         ),
         PAPER(
             "Separate: training visits only the fixed points that have learned the largest "
             "eigenvalues, one more at a time"
-        ).holds([set(one) == set(nested) for one in visited]),
+        ).holds([one == set(nested) for one in _visited(apart, points)]),
         PAPER("Merged: training visits only the first and the last fixed point").holds(
-            [set(one) <= ends for one in visited_merged]
+            [one <= ends for one in _visited(joined, points)]
         ),
-        FORMULA("Merged: final loss").near(known[-1], joined["last"], tolerance=1e-4),
-        FORMULA(f"Separate: loss after {steps:,} steps").near(
-            known[-1], apart["last"], tolerance=1e-4
-        ),
+        FORMULA("Merged: final loss").near(last, joined["last"], tolerance=1e-4),
+        FORMULA(f"Separate: loss after {steps:,} steps").near(last, apart["last"], tolerance=1e-4),
         FORMULA(
             f"The trained layer, run by segre on {4 * count:,} random sequences: difference "
             "between its mean loss and the closed form, in standard errors"
         ).at_most(4, [abs(value) for value in apart["off"]]),
+    ]
+
+
+def _data_claims(data: Measured, count: int) -> list[Claim]:
+    return [
         DERIVED(
             f"Trained on {count:,} random sequences: share of steps at which the expected loss is "
             "near one of the levels"
@@ -205,56 +189,38 @@ def _claims(
     ]
 
 
-def _runs(found: dict[str, Any]) -> range:
-    return range(len(found["last"]))
-
-
-def _visited(found: dict[str, Any], points: Sequence[FixedPoint]) -> list[list[tuple[int, ...]]]:
+def _visited(found: Measured, points: Sequence[FixedPoint]) -> list[set[tuple[int, ...]]]:
     """For each run, the fixed points near which it spends at least ten steps."""
-    return [
-        [
-            point.directions
-            for point, counts in zip(points, found["near points"], strict=True)
-            if counts[one] >= 10
-        ]
-        for one in _runs(found)
-    ]
+    near = np.array(found["near points"]).T >= 10
+    return [{points[place].directions for place in np.flatnonzero(one)} for one in near]
 
 
-def _levels(apart: dict[str, Any], joined: dict[str, Any], known: list[float]) -> Table:
-    rows = [
-        (m, level, _span(apart["near levels"][m]), _span(joined["near levels"][m]))
-        for m, level in enumerate(known)
-    ]
-    return Table(
-        "Number of steps within 5 % of each level of the loss, range over seeds",
-        ("directions learned", "loss", "separate", "merged"),
-        rows,
-        ("d", ".5f", "", ""),
-    )
+def _tables(apart: Measured, joined: Measured, points: Sequence[FixedPoint]) -> tuple[Table, Table]:
+    def spans(name: str, place: int) -> tuple[str, str]:
+        return _span(apart[name][place]), _span(joined[name][place])
 
-
-def _points(apart: dict[str, Any], joined: dict[str, Any], points: Sequence[FixedPoint]) -> Table:
-    rows = [
-        (
-            ", ".join(map(str, point.directions)) or "none",
-            str(point.loss),
-            float(point.loss),
-            str(point.slope),
-            str(point.merged_slope),
-            _span(apart["near points"][place]),
-            _span(joined["near points"][place]),
-        )
-        for place, point in enumerate(points)
-    ]
-    return Table(
-        "Exact fixed points: the eigenvectors learned, the loss, the largest partial derivative, "
-        "and the number of training steps spent nearby",
-        ("learned", "loss", "", "gradient", "merged gradient", "separate", "merged"),
-        rows,
-        ("", "", ".5f", "", "", "", ""),
-        "Eigenvectors are numbered from the largest eigenvalue. Nearby: the distance of W is at "
-        "most 5 % of the norm of the optimum.",
+    return (
+        Table(
+            "Number of steps within 5 % of each level of the loss, range over seeds",
+            "{directions learned:d} {loss:.5f} {separate} {merged}",
+            [(m, level, *spans("near levels", m)) for m, level in enumerate(LEVELS)],
+        ),
+        Table(
+            "Exact fixed points: the eigenvectors learned, the loss, the largest partial "
+            "derivative, and the number of training steps spent nearby",
+            "{learned} {loss} {:.5f} {gradient} {merged gradient} {separate} {merged}",
+            [
+                (
+                    ", ".join(map(str, point.directions)) or "none",
+                    *(str(point.loss), float(point.loss)),
+                    *(str(point.slope), str(point.merged_slope)),
+                    *spans("near points", place),
+                )
+                for place, point in enumerate(points)
+            ],
+            note="Eigenvectors are numbered from the largest eigenvalue. Nearby: the distance of W "
+            "is at most 5 % of the norm of the optimum.",
+        ),
     )
 
 
@@ -263,35 +229,26 @@ def _span(counts: Sequence[int]) -> str:
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
-def _panels(
-    apart: dict[str, Any],
-    joined: dict[str, Any],
-    data: dict[str, Any],
-    known: list[float],
-    count: int,
-) -> list[Panel]:
-    def curves(found: dict[str, Any], label: str, colour: int) -> list[Series]:
+def _panels(apart: Measured, joined: Measured, data: Measured, count: int) -> list[Panel]:
+    def curves(found: Measured, label: str, colour: int) -> list[Series]:
         return [
-            Series(label if not place else "", found["at"], one, "line", colour)
+            Series(label * (not place), found["at"], one, "line", colour)
             for place, one in enumerate(found["losses"])
         ]
 
-    def plateaus(found: dict[str, Any]) -> list[Series]:
+    def panel(title: str, found: Measured, *lines: Series) -> Panel:
         ends = (found["at"][0], found["at"][-1])
-        return [
-            Series("" if m else "fixed points", ends, (level, level), "dots", -1)
-            for m, level in enumerate(known)
+        plateaus = [
+            Series("fixed points" * (not m), ends, (level, level), "dots", -1)
+            for m, level in enumerate(LEVELS)
         ]
+        return Panel(title, "step", "loss", (*plateaus, *lines), log_x=True, low=0, high=1.05)
 
-    one = [
-        *plateaus(apart),
-        *curves(apart, "separate keys and queries", 0),
-        *curves(joined, "merged", 1),
-    ]
-    other = [*plateaus(data), *curves(data, f"separate, {count:,} sequences", 2)]
+    both = *curves(apart, "separate keys and queries", 0), *curves(joined, "merged", 1)
+    drawn_ones = curves(data, f"separate, {count:,} sequences", 2)
     return [
-        Panel("Expected loss", "step", "loss", one, log_x=True, low=0, high=1.05),
-        Panel("Loss on random sequences", "step", "loss", other, log_x=True, low=0, high=1.05),
+        panel("Expected loss", apart, *both),
+        panel("Loss on random sequences", data, *drawn_ones),
     ]
 
 

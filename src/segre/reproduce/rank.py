@@ -152,7 +152,7 @@ def run(given: Run) -> Found:
     found = {d: Seeds(by_seed.of(str(d))) for d in WIDTHS}
     return Found(
         _claims(found, counts),
-        (_table(found, counts), _full(found, samples)),
+        _tables(found, counts, samples),
         (_panel(found, counts),),
         (
             "The error is the root mean square error; targets have norm 1. Heads of rank one are "
@@ -216,27 +216,26 @@ def _claims(found: dict[int, Seeds], counts: tuple[int, ...]) -> list[Claim]:
     ]
 
 
-def _table(found: dict[int, Seeds], counts: tuple[int, ...]) -> Table:
+def _tables(found: dict[int, Seeds], counts: tuple[int, ...], samples: int) -> tuple[Table, Table]:
     columns = [found[d].means("errors") for d in WIDTHS]
     spread = np.max([found[d].spreads("errors") for d in WIDTHS], axis=0).tolist()
-    return Table(
-        "Error of heads of rank one with the best weights, two tokens, means over seeds",
-        ("heads", *(f"d = {d}" for d in WIDTHS), "± at most"),
-        [*zip(counts, *columns, spread, strict=True)],
-        ("d", *(".3f",) * (len(WIDTHS) + 1)),
-    )
-
-
-def _full(found: dict[int, Seeds], samples: int) -> Table:
-    rows = [
-        (tokens, *(max(found[d].of("full", place)) for d in WIDTHS))
-        for place, tokens in enumerate(TOKENS)
-    ]
-    return Table(
-        f"Error of one full-rank softmax head on {samples:,} samples, largest over seeds",
-        ("tokens", *(f"d = {d}" for d in WIDTHS)),
-        rows,
-        ("d", *(".1e",) * len(WIDTHS)),
+    widths = [f"d = {d}" for d in WIDTHS]
+    return (
+        Table(
+            "Error of heads of rank one with the best weights, two tokens, means over seeds",
+            ("heads", *widths, "± at most"),
+            [*zip(counts, *columns, spread, strict=True)],
+            ("d", *(".3f",) * (len(WIDTHS) + 1)),
+        ),
+        Table(
+            f"Error of one full-rank softmax head on {samples:,} samples, largest over seeds",
+            ("tokens", *widths),
+            [
+                (tokens, *(max(found[d].of("full", place)) for d in WIDTHS))
+                for place, tokens in enumerate(TOKENS)
+            ],
+            ("d", *(".1e",) * len(WIDTHS)),
+        ),
     )
 
 

@@ -142,23 +142,18 @@ def run(given: Run) -> Found:
     points = given.options["points"]
     drawn = given.each_seed("functions", lambda seed, _: _measured(seed, counts, points))
     example = _example()
+    curves = [
+        Series(f"{p} anchors", example["at"], example[str(p)], "line", place)
+        for place, p in enumerate((5, 10, 40))
+    ]
+    function = Series("the function", example["at"], example["right"], "dots", -1)
+    title = "One head with 5, 10 and 40 anchors"
     return Found(
         _claims(counts, proved, drawn),
-        (_table(counts, proved, drawn), _sequences(drawn)),
+        _tables(counts, proved, drawn),
         (
             _error_panel(counts, proved, drawn),
-            Panel(
-                "One head with 5, 10 and 40 anchors",
-                "z",
-                "a random function of slope 1",
-                (
-                    *(
-                        Series(f"{p} anchors", example["at"], example[str(p)], "line", place)
-                        for place, p in enumerate((5, 10, 40))
-                    ),
-                    Series("the function", example["at"], example["right"], "dots", -1),
-                ),
-            ),
+            Panel(title, "z", "a random function of slope 1", (*curves, function)),
         ),
         (
             "Functions change by at most |x - y|; in several dimensions, by at most the sum of "
@@ -244,32 +239,26 @@ def _worst(counts: tuple[int, ...], errors: list[float]) -> float:
     return max(p * error for p, error in zip(counts, errors, strict=True))
 
 
-def _table(counts: tuple[int, ...], proved: list[list[float]], drawn: Seeds) -> Table:
+def _tables(counts: tuple[int, ...], proved: list[list[float]], drawn: Seeds) -> tuple[Table, ...]:
     columns = zip(
-        *(counts, [1 / (2 * p) for p in counts], proved),
-        *(drawn.means("linear"), drawn.means("line"), drawn.spreads("line")),
+        *(counts, proved, drawn.means("linear"), drawn.means("line"), drawn.spreads("line")),
         strict=True,
     )
-    return Table(
-        "Largest error by number of anchors p",
-        (
-            *("p", "1/(2p)", "identity, at least", "at most"),
-            *("truncated linear", "slope 1", "± over seeds"),
+    cubes = zip(SIDES, drawn.means("cube"), drawn.spreads("cube"), strict=True)
+    return (
+        Table(
+            "Largest error by number of anchors p",
+            "{p:d} {1/(2p):.5f} {identity, at least:.7f} {at most:.7f} {truncated linear:.5f} "
+            "{slope 1:.5f} {± over seeds:.5f}",
+            [(p, 1 / (2 * p), *bounds, *rest) for p, bounds, *rest in columns],
+            note="The bounds for the identity are proved; the others are measured, means over "
+            "seeds.",
         ),
-        [(p, half, *bounds, *rest) for p, half, bounds, *rest in columns],
-        ("d", ".5f", ".7f", ".7f", ".5f", ".5f", ".5f"),
-        "The bounds for the identity are proved; the others are measured, means over seeds.",
-    )
-
-
-def _sequences(drawn: Seeds) -> Table:
-    means = zip(SIDES, drawn.means("cube"), drawn.spreads("cube"), strict=True)
-    rows = [(p, p**TOKENS, mean, spread, TOKENS / p) for p, mean, spread in means]
-    return Table(
-        f"Maps of sequences of {TOKENS} tokens in [0, 1]: largest error",
-        ("p", "anchors", "error", "± over seeds", f"{TOKENS}/p"),
-        rows,
-        ("d", "d", ".5f", ".5f", ".5f"),
+        Table(
+            f"Maps of sequences of {TOKENS} tokens in [0, 1]: largest error",
+            f"{{p:d}} {{anchors:d}} {{error:.5f}} {{± over seeds:.5f}} {{{TOKENS}/p:.5f}}",
+            [(p, p**TOKENS, mean, spread, TOKENS / p) for p, mean, spread in cubes],
+        ),
     )
 
 
