@@ -1,8 +1,4 @@
-"""How is the model trained? Adam on a fixed set of sequences; an interrupted run continues.
-
-How are information, losses and trained weights shown? Tables and panels.
-
-Does a two-layer transformer trained on n-gram chains become an induction head?
+"""Does a two-layer transformer trained on n-gram chains become an induction head?
 
 Read in the paper (its abstract): the first layer copies past tokens, the feed-forward layer selects
 the relevant parents, the second layer compares; a modified chi-square information says which
@@ -14,14 +10,12 @@ parents, so that it picks none.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from segre.fields.interface import Array
-from segre.geometry.progress import Progress, quiet
 from segre.reproduce.claim import DERIVED, LIMITED, PAPER, Claim
 from segre.reproduce.experiment import Experiment, Option, Run, Work
 from segre.reproduce.found import Found, Panel, Seeds, Series, Table
@@ -45,83 +39,82 @@ LOOK = 25  # steps between two looks at the test sequences
 TESTED = 1000  # sequences at such a look
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What a model is trained on, and for how long."""
-
-    chains: Chains
-    window: int = 4
-    length: int = 100
-    train: int = 10_000
-    test: int = 4000
-    batch: int = 128
-    steps: int = 500
-    uniform: bool = False  # contexts that are asked for are drawn uniformly
-    bare: bool = False  # no empty token
-
-    def data(self, seed: int, count: int, kind: int) -> Array:
-        """Sequences to learn from (kind 0) or to test on (1)."""
-        rng = np.random.default_rng([seed, kind, 10559])
-        return self.chains.sequences(rng, count, self.length, uniform=self.uniform)
+SYMBOLS, ALPHA, WINDOW = 3, 0.1, 4
+LENGTH, BATCH = 100, 128
+PARENTS = ((1, 3), (2,), (1, 2))
+CHAINS = Chains(SYMBOLS, PARENTS[0], ALPHA)
+EVERY = sets(WINDOW)
+RIGHT = EVERY.index(tuple(lag - 1 for lag in PARENTS[0]))  # the heads of the parents
+KINDS = {"chain": "from the chain", "uniform": "uniform"}  # how the last context is drawn
+CONTEXTS = {"chain": "context from the chain", "uniform": "uniform context"}
 
 
-def trained(plan: Plan, seed: int, kept: Kept, progress: Progress = quiet) -> dict[str, Any]:
-    """The final weights, and the test losses during training."""
-    train, test = plan.data(seed, plan.train, 0), plan.data(seed, plan.test, 1)
-    symbols, window = plan.chains.symbols, plan.window
-    match, right = matches(train, window), labels(train, window)
-    seen = matches(test[:TESTED], window), labels(test[:TESTED], window)
+def drawn(kind: str, seed: int, count: int, use: int) -> Array:
+    """Sequences to learn from (use 0) or to test on (1)."""
+    rng = np.random.default_rng([seed, use, 10559])
+    return CHAINS.sequences(rng, count, LENGTH, uniform=kind == "uniform")
+
+
+def steps_of(given: Run) -> int:
+    """How many steps of Adam there are."""
+    return int(given.options["steps"]) * (4 if given.full else 1)
+
+
+def trained(kind: str, given: Run, seed: int, kept: Kept) -> dict[str, Any]:
+    """The final weights, the test losses during training, and what they are compared with.
+
+    `kind` says how contexts are drawn. An interrupted training continues.
+    """
+    options, steps = given.options, steps_of(given)
+    train, test = drawn(kind, seed, options["sequences"], 0), drawn(kind, seed, options["tests"], 1)
+    match, right = matches(train, WINDOW), labels(train, WINDOW)
+    seen = matches(test[:TESTED], WINDOW), labels(test[:TESTED], WINDOW), SYMBOLS
     rng = np.random.default_rng([seed, 2, 10559])
-    start = Model.start(window, rng, bare=plan.bare).vector
+    start = Model.start(WINDOW, rng, bare=options["bare"]).vector
     state = kept.state or {
         **{"step": 0, "vector": start, "looks": []},
         **{name: np.zeros_like(start) for name in ("first", "second")},
     }
     vector, first, second = state["vector"], state["first"], state["second"]
     looks = list(state["looks"])
-    for step in range(state["step"], plan.steps):
+    for step in range(state["step"], steps):
         if step % LOOK == 0:
-            now = Model.of(vector, window)
-            looks.append([step, loss_and_gradient(now, *seen, symbols)[0], now.selected.tolist()])
+            now = Model.of(vector, WINDOW)
+            looks.append([step, loss_and_gradient(now, *seen)[0], now.selected.tolist()])
             kept.keep(
                 {"step": step, "vector": vector, "first": first, "second": second}
                 | {"looks": looks[:-1]}
             )
-            progress(f"training, loss {looks[-1][1]:.3f}", step, plan.steps)
-        some = np.random.default_rng([seed, 3, step]).integers(plan.train, size=plan.batch)
-        given = Model.of(vector, window), match[some], right[some], symbols
-        gradient = loss_and_gradient(*given)[1]
+            given.progress(f"training, loss {looks[-1][1]:.3f}", step, steps)
+        some = np.random.default_rng([seed, 3, step]).integers(len(train), size=BATCH)
+        now = Model.of(vector, WINDOW)
+        gradient = loss_and_gradient(now, match[some], right[some], SYMBOLS)[1]
         first = FIRST * first + (1 - FIRST) * gradient
         second = SECOND * second + (1 - SECOND) * gradient**2
         mean, square = first / (1 - FIRST ** (step + 1)), second / (1 - SECOND ** (step + 1))
         vector = vector - RATE * mean / (np.sqrt(square) + 1e-8)
-    model = Model.of(vector, window)
-    looks.append([plan.steps, loss_and_gradient(model, *seen, symbols)[0], model.selected.tolist()])
+    model = Model.of(vector, WINDOW)
+    looks.append([steps, loss_and_gradient(model, *seen)[0], model.selected.tolist()])
     return {
         "looks": looks,
-        "loss": test_loss(plan, model, test),
+        "loss": test_loss(model, test),
         "copied": model.copied,
         "selected": model.selected,
         "sharpness": model.a,
         "pseudo-count": model.pseudo_count,
+        "oracle": oracle_loss(CHAINS, test),
+        "oracle, first": oracle_loss(CHAINS, test[:TESTED]),
+        "unigram": unigram_loss(CHAINS, test),
     }
 
 
-def test_loss(plan: Plan, model: Model, test: Array) -> float:
+def test_loss(model: Model, test: Array) -> float:
     """The mean cross-entropy on test sequences, with segre's attention."""
     total = 0.0
     for some in np.array_split(test, max(1, len(test) // 500)):
-        y = probabilities(model, some, plan.chains.symbols)
+        y = probabilities(model, some, SYMBOLS)
         total -= float(np.log(y[np.arange(len(some)), some[:, -1]]).sum())
     return total / len(test)
-
-
-SYMBOLS, ALPHA, WINDOW = 3, 0.1, 4
-PARENTS = ((1, 3), (2,), (1, 2))
-EVERY = sets(WINDOW)
-RIGHT = EVERY.index(tuple(lag - 1 for lag in PARENTS[0]))  # the heads of the parents
-KINDS = {"chain": "from the chain", "uniform": "uniform"}  # how the last context is drawn
-CONTEXTS = {"chain": "context from the chain", "uniform": "uniform context"}
 
 
 def named(lags: tuple[int, ...]) -> str:
@@ -141,20 +134,16 @@ def losses_table(found: Mapping[str, Seeds], seeds: tuple[int, ...]) -> Table:
     ]
     return Table(
         "Cross-entropy of the next token, by how its context is drawn",
-        (
-            *("context", "seed", "oracle", "model", "unigram"),
-            *(f"share of {named(PARENTS[0])}", "sharpness", "pseudo-count"),
-        ),
+        "{context} {seed:d} {oracle:.4f} {model:.4f} {unigram:.4f} "
+        f"{{share of {named(PARENTS[0])}:.3f}} {{sharpness:.2f}} {{pseudo-count:.2f}}",
         rows,
-        ("", "d", ".4f", ".4f", ".4f", ".3f", ".2f", ".2f"),
-        "The pseudo-count is what the empty token adds to the counts of full matches; the oracle "
-        f"adds {SYMBOLS * ALPHA:g}.",
+        note="The pseudo-count is what the empty token adds to the counts of full matches; the "
+        f"oracle adds {SYMBOLS * ALPHA:g}.",
     )
 
 
 def information_table(known: Seeds) -> Table:
     """Both kinds of information, for every set of lags."""
-
     rows = [
         (named(lags), *(value for p in PARENTS for value in known.means(named(p), named(lags))))
         for lags in lag_sets(WINDOW)
@@ -190,64 +179,37 @@ def panels(found: Mapping[str, Seeds]) -> tuple[Panel, ...]:
     heads = [
         Series(f"head {h + 1}", lags, models.means("copied", h), colour=h) for h in range(WINDOW)
     ]
+    share = ("Selector: share of each set of heads", "step", "share", (*shares, right))
     return (
         Panel("Loss on new sequences", "step", "nats above the oracle", curves),
-        Panel(
-            *("Selector: share of each set of heads", "step", "share"),
-            (*shares, right),
-            low=0,
-            high=1.05,
-        ),
-        Panel("Copier after training", "lag", "weight", tuple(heads), ticks=lags, low=0, high=1.05),
+        Panel(*share, low=0, high=1.05),
+        Panel("Copier after training", "lag", "weight", heads, ticks=lags, low=0, high=1.05),
     )
 
 
 def run(given: Run) -> Found:
     """Information of all sets of lags, then training on chains with parents 1 and 3."""
-    count, steps = given.options["chains"], given.options["steps"] * (4 if given.full else 1)
-    plans = {
-        kind: Plan(
-            Chains(SYMBOLS, PARENTS[0], ALPHA),
-            WINDOW,
-            train=given.options["sequences"],
-            test=given.options["tests"],
-            steps=steps,
-            uniform=kind == "uniform",
-            bare=given.options["bare"],
-        )
-        for kind in KINDS
-    }
+    count = given.options["chains"]
     known = given.each_seed("information", lambda seed, _: _information(seed, count))
     found = {
-        kind: given.each_seed(f"training, context {KINDS[kind]}", partial(_trained, plan, given))
-        for kind, plan in plans.items()
+        kind: given.each_seed(f"training, context {said}", partial(trained, kind, given))
+        for kind, said in KINDS.items()
     }
-    plan = plans["chain"]
     return Found(
         _claims(known, found),
         (losses_table(found, given.seeds), information_table(known)),
         panels(found),
         (
             f"Chains of {SYMBOLS} symbols with parents at lags {named(PARENTS[0])}, rows from a "
-            f"Dirichlet({ALPHA:g}) distribution, sequences of {plan.length} tokens, each from its "
-            f"own chain; a window of {WINDOW} lags, {WINDOW} heads, {steps} steps of Adam. Losses "
-            f"are in nats, on {plan.test:,} new sequences.",
+            f"Dirichlet({ALPHA:g}) distribution, sequences of {LENGTH} tokens, each from its "
+            f"own chain; a window of {WINDOW} lags, {WINDOW} heads, {steps_of(given)} steps of "
+            f"Adam. Losses are in nats, on {given.options['tests']:,} new sequences.",
             "The oracle knows the parents and counts matches; the unigram counts tokens. A "
             "uniform last context, as in one version of the authors' code, may never have "
             "occurred before.",
             "The empty token of the classifier is not in the paper; --bare trains without it.",
         ),
     )
-
-
-def _trained(plan: Plan, given: Run, seed: int, kept: Kept) -> dict[str, Any]:
-    """The model of one seed for one method of drawing contexts, and what it is compared with."""
-    test = plan.data(seed, plan.test, 1)
-    return trained(plan, seed, kept, given.progress) | {
-        "oracle": oracle_loss(plan.chains, test),
-        "oracle, first": oracle_loss(plan.chains, test[:TESTED]),
-        "unigram": unigram_loss(plan.chains, test),
-    }
 
 
 def _information(seed: int, count: int) -> dict[str, Any]:
@@ -259,30 +221,18 @@ def _information(seed: int, count: int) -> dict[str, Any]:
     return found
 
 
-def _picked(one: dict[str, list[float]]) -> str:
-    return max(one, key=lambda lags: one[lags][1])
-
-
 def _claims(known: Seeds, found: dict[str, Seeds]) -> list[Claim]:
     whole = named(tuple(range(1, WINDOW + 1)))
+    names = [named(parents) for parents in PARENTS]
     claims = [
-        PAPER(f"Modified information selects the parents {{{named(parents)}}}").holds(
-            [_picked(one) == named(parents) for one in known.of(named(parents))]
+        PAPER(f"Modified information selects the parents {{{name}}}").holds(
+            [max(one, key=lambda lags: one[lags][1]) == name for one in known.of(name)]
         )
-        for parents in PARENTS
+        for name in names
     ]
-    claims.append(
-        DERIVED(
-            "Plain information does not single them out: difference between all lags and the "
-            "parents"
-        ).at_most(
-            1e-6,
-            [
-                max(abs(one[name][whole][0] - one[name][name][0]) for name in map(named, PARENTS))
-                for one in known
-            ],
-        )
-    )
+    said = "Plain information does not single them out: difference between all lags and the parents"
+    off = [max(abs(one[name][whole][0] - one[name][name][0]) for name in names) for one in known]
+    claims.append(DERIVED(said).at_most(1e-6, off))
     for kind, context in CONTEXTS.items():
         models, said = found[kind], f"{context[0].upper()}{context[1:]}"
         claims += [

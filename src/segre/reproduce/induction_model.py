@@ -1,4 +1,4 @@
-"""What is an n-gram Markov chain, what does an oracle say of it, and which past tokens matter?
+"""What are n-gram Markov chains, and what is the transformer that learns them?
 
 Each token depends on the tokens at some lags before it, its parents: one row of probabilities,
 drawn from a Dirichlet distribution, for every combination of parents. Lags lie within a window.
@@ -10,10 +10,7 @@ and the modified one, which the paper shows the feed-forward layer to maximise, 
 mu(Z_S) inside the expectation. Both are means over random chains. (The weight mu(Z_S) was recalled,
 not read: what is tested is that it picks the parents.)
 
-
-What is the transformer of the paper: copier, selector, classifier? Its loss and its gradient.
-
-Two layers of attention on one-hot tokens x, with H heads and a window of M lags:
+The transformer is two layers of attention on one-hot tokens x, with H heads and a window of M lags:
 
     copier:      v_h(l) = sum_i softmax(w_h)_i x_(l-i)                      (a weight for each lag)
     selector:    u(l) = all products of v_h(l) over sets S of heads, with weights c_S, normalised
@@ -111,8 +108,7 @@ def _loss(counted: Array, values: Array, alpha: float, symbols: int) -> float:
 
 def lag_sets(window: int) -> list[tuple[int, ...]]:
     """All sets of lags but the empty one, smaller ones first."""
-    lags = range(1, window + 1)
-    return [one for count in lags for one in combinations(lags, count)]
+    return [tuple(h + 1 for h in one) for one in sets(window)]
 
 
 def information(
