@@ -109,11 +109,10 @@ def run(given: Run) -> Found:
     ]
     table = Table(
         "Two tokens on a circle of radius 0.3, moved repeatedly by one trained layer",
-        ("layer", "step error", "final distance, by seed", "merged at step, by seed"),
+        "{layer} {step error:.1e} {final distance, by seed} {merged at step, by seed}",
         rows,
-        ("", ".1e", "", ""),
-        "Distances are relative to the initial distance. Tokens have merged once their distance "
-        "stays below a tenth of it.",
+        note="Distances are relative to the initial distance. Tokens have merged once their "
+        "distance stays below a tenth of it.",
     )
     notes = (
         "The paper gives no numbers. The order of the variants depends on the seed and on "

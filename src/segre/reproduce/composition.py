@@ -1,4 +1,9 @@
-"""How do L + 1 layers of full attention compose L functions? Weights by hand, nothing trained.
+"""Do L + 1 layers of full attention compose L functions, and what does a linear lookup lose?
+
+Read in the paper (its abstract): L + 1 layers of full attention suffice for sequential function
+composition, and L - 1 of them with 2^(3 L^2) linear ones do not. Derived here: the form of the
+sequences, the weights, and all numbers. That a lookup with few coordinates goes wrong if it is
+linear is a matter of capacity. It illustrates the difference, and is no evidence for the bound.
 
 A sequence describes functions f_1, ..., f_L of m symbols: for every step l and symbol x a token
 that names (l, x) and, right after it, a token that holds f_l(x). The pairs come in random order.
@@ -8,14 +13,6 @@ Layer 1 lets every token copy the name that the token before it has. Layer 1 + l
 look up the value whose name is (l, its own symbol). In every layer a second head, which attends to
 its own token, carries everything else along: there are no skips and no MLPs. All is causal.
 A lookup may be linear instead, its keys and queries being vectors of a given width.
-
-
-Do L + 1 layers of full attention compose L functions, and what does a linear lookup lose?
-
-Read in the paper (its abstract): L + 1 layers of full attention suffice for sequential function
-composition, and L - 1 of them with 2^(3 L^2) linear ones do not. Derived here: the form of the
-sequences, the weights, and all numbers. That a lookup with few coordinates goes wrong if it is
-linear is a matter of capacity. It illustrates the difference, and is no evidence for the bound.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from segre.geometry.flow import integrate, loss_and_gradient
 from segre.network import forward, tensors
 from segre.reproduce.claim import DERIVED, LIMITED, PAPER, Claim
 from segre.reproduce.experiment import Experiment, Option, Run, Work
-from segre.reproduce.found import Found, Panel, Seeds, Series, Table
+from segre.reproduce.found import Found, Mark, Panel, Seeds, Series, Table
 from segre.reproduce.state import Kept
 from segre.spec import Network
 
@@ -240,13 +240,14 @@ def _tables(counts: dict[tuple[str, str], Any], flows: Seeds, ranks: Seeds) -> t
 
 def _panels(flows: Seeds, ranks: Seeds) -> tuple[Panel, ...]:
     places = (0.0, 1.0, 2.0)
+    kinds: tuple[tuple[str, str, Mark], ...] = (
+        ("diagonal", "diagonal entries", "points"),
+        ("others", "off-diagonal entries", "points"),
+        ("one side", "V V' alone", "crosses"),
+    )
     changes = [
         Series(label, places, [max(*flows.of(gate, name), 1e-17) for gate in GATES], mark)
-        for name, label, mark in (
-            ("diagonal", "diagonal entries", "points"),
-            ("others", "off-diagonal entries", "points"),
-            ("one side", "V V' alone", "crosses"),
-        )
+        for name, label, mark in kinds
     ]
     means = {label: ranks.means(gate, "relative") for gate, label in GATES.items()}
     lines = [Series(label, range(len(mean)), mean) for label, mean in means.items()]

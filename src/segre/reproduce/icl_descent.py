@@ -1,4 +1,4 @@
-"""What is the loss of one layer of linear attention that regresses in context?
+"""What is the loss of one layer of linear attention that regresses in context, and its descent?
 
 A sequence holds N pairs (x_n, y_n) with y_n = w . x_n, and a query x. Inputs are normal with
 covariance Lambda, tasks w are standard normal. The layer predicts
@@ -8,19 +8,14 @@ covariance Lambda, tasks w are standard normal. The layer predicts
 so its loss is a quadratic function of the D x D matrix W, known from three moments. They are known
 in closed form (`population`, also in exact fractions), or are means over drawn sequences (`drawn`).
 
-
-Where does training stand still? The 2^D fixed points in exact fractions.
-
-With key and query separate (rank one), every set S of eigenvectors gives a fixed point
+Training stands still at 2^D fixed points, which are exact fractions. With key and query separate
+(rank one), every set S of eigenvectors gives a fixed point
 
     W_S = sum over d in S of  e_d e_d^T / (lam_d (1 + 1/N) + tr/N),
 
 with one head for each d in S and all other weights zero.
 With merged key and query the derivatives are v G and U . G, with G the gradient by W. They vanish
 only if G = 0, the optimum, or if every v = 0, so that W = 0: two functions.
-
-
-How does gradient descent go, with key and query separate or merged into one matrix?
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""What is measured: both forms on the expected loss, and the separate one on data as well.
-
-Does linear attention learn in context in one drop, or from saddle to saddle?
+"""Does linear attention learn in context in one drop, or from saddle to saddle?
 
 Read in the paper (its abstract, and the README of its code): the two parametrisations; two fixed
 points with merged key and query, and one abrupt drop of the loss; exponentially many with separate
@@ -191,8 +189,10 @@ def _data_claims(data: Measured, count: int) -> list[Claim]:
 
 def _visited(found: Measured, points: Sequence[FixedPoint]) -> list[set[tuple[int, ...]]]:
     """For each run, the fixed points near which it spends at least ten steps."""
-    near = np.array(found["near points"]).T >= 10
-    return [{points[place].directions for place in np.flatnonzero(one)} for one in near]
+    return [
+        {point.directions for point, count in zip(points, counts, strict=True) if count >= 10}
+        for counts in zip(*found["near points"], strict=True)
+    ]
 
 
 def _tables(apart: Measured, joined: Measured, points: Sequence[FixedPoint]) -> tuple[Table, Table]:

@@ -1,14 +1,11 @@
-"""Small attention networks in torch: which weights are trained, and what did a pass do?
+"""Small attention networks in torch: how are they trained, and what did a pass do?
 
 A network is an embedding, a stack of attention layers with skips (and perhaps MLPs), and a readout
 of each token. As published there is dropout, and a norm after every layer; then the readout has
 none. Without these norms the readout has one, and the layers are a `FloatNetwork`.
 
-
-Training that can be killed, and goes on to the same bits.
-
-An epoch has its own order of the data and its own dropout, both from the seed and its number; so
-that weights and the optimizer's moments after an epoch are all that the next one depends on.
+Training can be killed, and goes on to the same bits. An epoch has its own order of the data and its
+own dropout, both from the seed and its number; so that weights and the optimizer's moments after an epoch are all that the next one depends on.
 """
 
 from __future__ import annotations
@@ -104,7 +101,8 @@ class AttentionLayer(nn.Module):
 
     def pair(self) -> tuple[Heads, Mlp | None]:
         """The same in NumPy."""
-        weights = {name: _array(weight) for name, weight in self.attention.named_parameters()}
+        named = self.attention.named_parameters()
+        weights: dict[str, Any] = {name: _array(weight) for name, weight in named}
         if self.first is None or self.last is None:
             return Heads(**weights), None
         W_1, W_2 = _array(self.first.weight).T, _array(self.last.weight).T

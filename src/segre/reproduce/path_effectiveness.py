@@ -149,8 +149,7 @@ def _summary(plan: Plan, found: Seeds) -> Table:
     if found[0]["ceiling"] < 1:
         rows.append(("highest possible", *over("ceiling"), None, None))
     title = f"{plan.title[0].upper()}{plan.title[1:]}, accuracy per token"
-    columns = ("", "segre", "± over seeds", "paper", "published code rerun")
-    return Table(title, columns, rows, ("", ".3f", ".3f", "", ""))
+    return Table(title, "{} {segre:.3f} {± over seeds:.3f} {paper} {published code rerun}", rows)
 
 
 def _by_length(plan: Plan, found: Seeds, paths: Sequence[int]) -> Table:

@@ -1,19 +1,13 @@
-"""Plain sentences from a small grammar, for networks to memorise; made here, copied from nowhere.
+"""What do the paper's small networks learn, how are they trained, and what is published?
 
->>> print(" ".join(sentences(count=1, length=12, seed=3)[0]))
-this wooden tailor never hears some calm bell , because some guard
-
-
-What the paper's small networks learn: sorting, convex hulls, and random labels of words.
-
-A label belongs to each token. Everything is drawn from a seed.
+Sorting, convex hulls, and random labels of the words of plain sentences, which a small grammar
+makes. A label belongs to each token. Everything is drawn from a seed.
 
 >>> train, test = sorting(train=2, test=1, length=4, seed=0)
 >>> bool((np.sort(train.inputs) == train.labels).all())
 True
-
-
-What do the paper's small networks learn, how are they trained, and what is published?
+>>> print(" ".join(sentences(count=1, length=12, seed=3)[0]))
+this wooden tailor never hears some calm bell , because some guard
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""How well do heads of rank one find the nearest of two points? Optimal weights, in closed form.
+"""Can many heads of rank one replace one head of full rank?
+
+Read in the paper (its abstract, and its code): one full-rank head finds the nearest neighbour for
+any number of tokens; heads of low rank need exponentially many, even for two tokens; the matrix C
+of the error is in the code. Derived here: the vector b of the error, and its agreement with heads
+that are run. No experiment shows a lower bound: other keys, queries and values might do better.
 
 x_1, x_2 and the query y are uniform on the unit sphere of R^d. The target is the x_i nearest to y.
 A hard head of rank one with unit vectors k, q says the x_i with the larger (k.x_i)(q.y). A sum of
@@ -13,14 +18,6 @@ The first is in the authors' code. The second depends on the angle t of k_i and 
 
 where r is the length of y in the plane of k and q (derived here: the derivative by t of the mean of
 asin(r cos u) sign(cos(u - t)) over a full turn is -(2/pi) asin(r sin t), and it vanishes at pi/2).
-
-
-Can many heads of rank one replace one head of full rank?
-
-Read in the paper (its abstract, and its code): one full-rank head finds the nearest neighbour for
-any number of tokens; heads of low rank need exponentially many, even for two tokens; the matrix C
-of the error is in the code. Derived here: the vector b of the error, and its agreement with heads
-that are run. No experiment shows a lower bound: other keys, queries and values might do better.
 """
 
 from __future__ import annotations

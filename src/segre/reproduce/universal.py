@@ -1,17 +1,14 @@
-"""How does one softmax head compute a function? By interpolating between anchors.
-
-The head has fixed keys, the anchors a_k, with values f(a_k). A query z gives anchor k the score
-beta (2 z.a_k - |a_k|^2), which is -beta |z - a_k|^2 up to a number that a softmax does not notice.
-So the head says the mean of f at anchors near z. On [0, 1] the anchors are the midpoints of p equal
-cells, and beta = 4 p^2; in several dimensions they are the product of such grids.
-
-
-Is softmax attention alone a universal approximator? The construction, and its error.
+"""Is softmax attention alone a universal approximator? The construction, and its error.
 
 Read in the paper (its abstract): attention over anchors approximates truncated linear maps, and two
 attention layers, or one and a softmax, then approximate every continuous map of sequences on a
 compact domain. The paper trains; here nothing is trained. Derived here: the anchors, the factor
 beta = 4 p^2 and all errors.
+
+The head has fixed keys, the anchors a_k, with values f(a_k). A query z gives anchor k the score
+beta (2 z.a_k - |a_k|^2), which is -beta |z - a_k|^2 up to a number that a softmax does not notice.
+So the head says the mean of f at anchors near z. On [0, 1] the anchors are the midpoints of p equal
+cells, and beta = 4 p^2; in several dimensions they are the product of such grids.
 """
 
 from __future__ import annotations
