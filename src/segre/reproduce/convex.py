@@ -15,8 +15,7 @@ from scipy.optimize import minimize
 
 from segre.fields.interface import Array
 from segre.optimum.certificate import lower_bound
-from segre.optimum.problem import Problem
-from segre.optimum.solve import dual_point, heads_of, minimiser, rank_of
+from segre.optimum.problem import Problem, dual_point, heads_of, minimiser, rank_of
 from segre.reproduce.claim import DERIVED, FORMULA, LIMITED, PAPER, Claim
 from segre.reproduce.experiment import Experiment, Option, Run, Work
 from segre.reproduce.found import Found, Panel, Seeds, Series, Table

@@ -5,7 +5,8 @@ of each token. As published there is dropout, and a norm after every layer; then
 none. Without these norms the readout has one, and the layers are a `FloatNetwork`.
 
 Training can be killed, and goes on to the same bits. An epoch has its own order of the data and its
-own dropout, both from the seed and its number; so that weights and the optimizer's moments after an epoch are all that the next one depends on.
+own dropout, both from the seed and its number; so that weights and the optimizer's moments after an
+epoch are all that the next one depends on.
 """
 
 from __future__ import annotations
