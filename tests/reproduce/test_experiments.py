@@ -38,7 +38,7 @@ from segre.reproduce.path_tasks import (
     sorting,
     vocabulary,
 )
-from segre.reproduce.rank_collapse import WithoutMatrices, _config
+from segre.reproduce.rank_collapse import WithoutMatrices, config
 from segre.reproduce.registry import experiment
 from segre.reproduce.state import Kept
 
@@ -247,7 +247,7 @@ def test_the_published_surgery_leaves_the_activation() -> None:
     from segre.transformer.forward import Tokens, run
     from support.small_models import at_depths
 
-    loaded = load(_config("albert", 1, 24), 0)
+    loaded = load(config("albert", 1, 24), 0)
     words = np.random.default_rng(0).integers(100, size=(1, 5))
     seen: dict[tuple[str, int], Any] = {}
 

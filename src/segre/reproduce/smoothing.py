@@ -13,7 +13,6 @@ derived here. Where lambda is above 1 the bound says nothing about tokens becomi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -24,10 +23,10 @@ from segre.checkpoint.runnable import load
 from segre.collapse.curves import curves
 from segre.collapse.variants import FULL
 from segre.fields.interface import Array
-from segre.models import PRESETS
 from segre.reproduce.claim import DERIVED, PAPER
 from segre.reproduce.experiment import Experiment, Option, Run, Work
 from segre.reproduce.found import Found, Panel, Series, Table
+from segre.reproduce.rank_collapse import config
 
 TOKENS = 64
 DEVIATIONS = (0.5, 1.0, 2.0, 3.0)
@@ -80,9 +79,7 @@ def _normed(X: Array) -> tuple[Array, float]:
 
 def in_bert(width: int, count: int, length: int, seed: int) -> dict[str, Any]:
     """Cosines between tokens of a random BERT by depth, and residuals of fused streams."""
-    config: Mapping[str, Any] = PRESETS["bert-base-uncased"]
-    heads = {"num_attention_heads": max(width // 64, 2), "intermediate_size": 4 * width}
-    loaded = load({**config, "hidden_size": width, **heads}, seed)
+    loaded = load(config("bert", None, width), seed)
     inputs = random_tokens(loaded, count, length, seed)
     found: dict[str, Any] = {}
     for fuse in FUSIONS:

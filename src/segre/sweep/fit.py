@@ -96,10 +96,9 @@ def fit(
     only = None if where is None else Expression(where)
     asked = [row for row in rows if meets(only, row.fields)]
     said = [(row, Known.of(row.lower, row.upper, row.evidence, ranks)) for row in asked]
-    rows = [row for row, known in said if known is not None]
     if not any(known is not None and known.value is not None for _, known in said):
         raise SweepError(f"fit: no row of {quote(str(path))} has a known dimension")
-    names = _variables(plan, rows, fields)
+    names = _variables(plan, [row for row, known in said if known is not None], fields)
     source = Source(plan, names, {row.digest for row in asked}, seed, ranks)
     search = Search(names, only, degree, rational, source, fresh)
     every = [
