@@ -10,14 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segre.errors import SweepError
-from segre.sweep.defect import Defect, defects, terms_of
 from segre.sweep.draw import architectures
 from segre.sweep.expression import Expression
 from segre.sweep.fit import _variables, fit
 from segre.sweep.law import Known
 from segre.sweep.names import with_entries
 from segre.sweep.plan import Plan
-from segre.sweep.polynomial import Polynomial, interpolate, monomials
+from segre.sweep.polynomial import Defect, Polynomial, defects, interpolate, monomials, terms_of
 from segre.sweep.run import run
 from segre.sweep.store import Store
 from support.small_sweeps import segre

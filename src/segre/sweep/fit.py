@@ -20,11 +20,10 @@ from segre.errors import SweepError
 from segre.finding import Status, Unbounded
 from segre.shown import Tabular
 from segre.sweep.expression import Expression
-from segre.sweep.holdout import Source
 from segre.sweep.law import Known, LawPiece
 from segre.sweep.names import NUMBERED, numeric, with_entries
 from segre.sweep.plan import Plan
-from segre.sweep.search import KnownRow, Search, meets, point_of
+from segre.sweep.search import KnownRow, Search, Source, meets, point_of
 from segre.sweep.store import Row, Store
 from segre.values import quote
 

@@ -1,20 +1,104 @@
-"""On which region does which formula hold? The search, and its tests on fresh architectures."""
+"""On which region does which formula hold? The search, and its tests on fresh architectures.
+
+Fresh ones are like those of a store, but not among them. Ranges go on a little past their largest
+values: a formula is also tried where it was not made.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import random
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
 from typing import Any
 
-from segre.sweep.defect import defects
+from segre.errors import SweepError
+from segre.sweep.draw import Drawn, architectures
 from segre.sweep.expression import Expression
-from segre.sweep.holdout import Source
-from segre.sweep.law import Agreeing, Known, Law, LawPiece
-from segre.sweep.names import with_entries
-from segre.sweep.polynomial import Equations, Polynomial, interpolate, monomials, through
-from segre.sweep.region import Point, Region, regions
+from segre.sweep.law import Agreeing, Known, Law, LawPiece, Point, Region, regions
+from segre.sweep.names import NUMBERED, with_entries
+from segre.sweep.plan import SPECS, Plan
+from segre.sweep.polynomial import Equations, Polynomial, defects, interpolate, monomials, through
+from segre.sweep.task import bytes_needed, solve
+
+_BEYOND = 2  # how far past the largest values of the store
+_LOOKED_AT = 20_000  # draws
+_PARAMETERS = 1_500  # so that testing takes seconds
+_MEMORY = 2 << 30
+
+
+class Source:
+    """Fresh architectures of a plan; each is drawn, and solved, once."""
+
+    def __init__(
+        self, plan: Plan, varied: Sequence[str], done: Collection[str], seed: int, balls: bool
+    ) -> None:
+        self._plan, self._varied, self._done = plan, varied, done
+        self._seed, self._balls = seed, balls  # whether ranks found in balls count
+        self._answers: dict[str, dict[str, Any]] = {}
+        self._drawn: list[Drawn] = []
+        self._source: Iterator[Drawn] | None = None
+
+    def some(self, count: int, wanted: Callable[[dict[str, Any]], bool]) -> Iterator[Drawn]:
+        """Architectures with the wanted fields, up to a limit."""
+        for drawn in self._all():
+            if count and wanted(drawn.fields):
+                yield drawn
+                count -= 1
+            if not count:
+                return
+
+    def known(self, drawn: Drawn) -> Known | None:
+        """What is known of its dimension."""
+        digest = drawn.spec.digest
+        if digest not in self._answers:
+            task = {
+                "digest": digest,
+                "document": drawn.spec.document(),
+                "compute": ["exact"],
+                "seed": self._seed + 1,
+                "memory": _MEMORY,
+            }
+            self._answers[digest] = solve(task)
+        found = self._answers[digest]
+        return Known.of(found["lower"], found["upper"], found["evidence"], self._balls)
+
+    def _all(self) -> Iterator[Drawn]:
+        yield from self._drawn
+        if self._source is None:
+            self._source = self._draw()
+        for drawn in self._source:
+            self._drawn.append(drawn)
+            yield drawn
+
+    def _draw(self) -> Iterator[Drawn]:
+        try:
+            for looked_at, drawn in enumerate(architectures(self._wider())):
+                if looked_at == _LOOKED_AT:
+                    return
+                spec = drawn.spec
+                small = spec.parameters <= _PARAMETERS and bytes_needed(spec, ["exact"]) <= _MEMORY
+                if small and spec.digest not in self._done:
+                    yield drawn
+        except SweepError:
+            return  # no more of them
+
+    def _wider(self) -> Plan:
+        """The plan with extended ranges, drawn with another seed."""
+        stems = {name: name.rstrip("0123456789") for name in self._varied}
+        varied = {stem if stem in NUMBERED else name for name, stem in stems.items()}
+        varied |= {"layers"} if "l" in varied else set()
+        fields = dict(self._plan.given["fields"])
+        for key, choice in self._plan.choices.items():
+            values = list(choice.values)
+            if key in varied and len(values) > 1 and all(type(v) is int for v in values):
+                values += range(max(values) + 1, max(values) + 1 + _BEYOND)
+                fields[key] = {"each": values} if choice.each else values
+        given = {k: v for k, v in self._plan.given.items() if k not in {"exhaustive", "claim"}}
+        seed = random.Random(self._seed + self._plan.seed + 1).getrandbits(62)
+        return Plan.from_mapping({**given, "fields": fields, "draw": SPECS, "seed": seed})
+
 
 CUT_SHORT = "give fewer --fields, a smaller --degree or a --where to search all regions"
 _COEFFICIENTS = 250  # of a guess
