@@ -7,7 +7,7 @@ plan with a larger `draw` begins with the same ones. The order is the order of r
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -139,7 +139,8 @@ def _candidates(plan: Plan) -> Iterator[tuple[int, str, dict[str, Any]]]:
 
 
 def _all(plan: Plan) -> Iterator[tuple[str, dict[str, Any]]]:
-    for kind, depth in product(plan.kinds, plan.depths or [None]):
+    depths: Sequence[int | None] = plan.depths or [None]
+    for kind, depth in product(plan.kinds, depths):
         columns = [
             product(choice.values, repeat=places(key, choice, depth or 1))
             if choice.each

@@ -130,12 +130,15 @@ class _Team:
                 elif worker.task is None:
                     self._fill(worker)
                 yield from found
-            for worker in self._workers if self._timeout is not None else ():
-                left = worker.seconds_left(self._timeout or 0)
-                if worker.task is not None and left is not None and left <= 0:
-                    late = worker.task["digest"]
-                    self._replace(worker)
-                    yield {"digest": late, **timed_out(self._timeout or 0)}
+            yield from self._end_overdue()
+
+    def _end_overdue(self) -> Iterator[Result]:
+        """Tasks that take too long end with their workers."""
+        for worker in self._workers if self._timeout is not None else ():
+            left, task = worker.seconds_left(self._timeout or 0), worker.task
+            if task is not None and left is not None and left <= 0:
+                self._replace(worker)
+                yield {"digest": task["digest"], **timed_out(self._timeout or 0)}
 
     def _patience(self) -> float | None:
         """How long the first worker may still take."""

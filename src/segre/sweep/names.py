@@ -63,8 +63,8 @@ def sort_of(kind: str) -> Sort:
     if kind in STACKS:
         return Sort("stacks", _STACK, _STACK, ("d", "a", "t"), ("d", "a", "heads", "dv"))
     if kind == DENSE:
-        names = (*_WIDTHS, "expected")
-        return Sort("polynomial networks", _WIDTHS, names, ("d", "degree"), ("d",))
+        said = (*_WIDTHS, "expected")
+        return Sort("polynomial networks", _WIDTHS, said, ("d", "degree"), ("d",))
     if kind == CONVOLUTIONAL:
         names = (*_KERNELS, "expected")
         return Sort("convolutional networks", _KERNELS, names, ("k", "degree"), ("k", "stride"))

@@ -16,10 +16,18 @@ from typing import Any
 from segre.errors import SweepError
 from segre.sweep.draw import Drawn, architectures
 from segre.sweep.expression import Expression
-from segre.sweep.law import Agreeing, Known, Law, LawPiece, Point, Region, regions
+from segre.sweep.law import Agreeing, Known, Law, LawPiece, Region, regions
 from segre.sweep.names import NUMBERED, with_entries
 from segre.sweep.plan import SPECS, Plan
-from segre.sweep.polynomial import Equations, Polynomial, defects, interpolate, monomials, through
+from segre.sweep.polynomial import (
+    Equations,
+    Point,
+    Polynomial,
+    defects,
+    interpolate,
+    monomials,
+    through,
+)
 from segre.sweep.task import bytes_needed, solve
 
 _BEYOND = 2  # how far past the largest values of the store
@@ -102,6 +110,7 @@ class Source:
 
 CUT_SHORT = "give fewer --fields, a smaller --degree or a --where to search all regions"
 _COEFFICIENTS = 250  # of a guess
+_PIECES = 4  # formulas of one search
 _FEWEST = 8  # rows of a region
 _WRONG = 12  # guesses that fresh architectures may refute before the search is given up
 _REGIONS = 4_000  # to look at
@@ -151,17 +160,26 @@ class Search:
         self.fractions: Polynomial | None = None
         self._only, self._source, self._count = only, source, count
 
-    def piece(self, rows: Sequence[KnownRow]) -> LawPiece | None:
+    def pieces(self, rows: Sequence[KnownRow]) -> tuple[list[LawPiece], Sequence[KnownRow]]:
+        """A few laws, each on the rows that those before it do not explain; and what is left."""
+        found = list[LawPiece]()
+        while len(found) < _PIECES and (piece := self._piece(rows)) is not None:
+            found.append(piece)
+            self.before.append(piece.region)
+            rows = [row for row in rows if not piece.region.holds(row.point)]
+        return found, rows
+
+    def _piece(self, rows: Sequence[KnownRow]) -> LawPiece | None:
         """The law on the largest region of these rows that fresh architectures confirm."""
         points = [row.point for row in rows]
         values = [row.known.value for row in rows]
         equations = Equations(self.names, self.degree, points, [value or 0 for value in values])
-        wrong = defective = 0
+        before, defective = self.refuted, 0
         for region in islice(regions(self.names, points), _REGIONS):
-            if region.size < _FEWEST or wrong == _WRONG:
+            if region.size < _FEWEST or self.refuted - before == _WRONG:
                 return None
-            members = region.members()
-            inside = [i for i in members if values[i] is not None]
+            here = [rows[i] for i in region.members()]
+            inside = [i for i in region.members() if values[i] is not None]
             if len(inside) < _FEWEST:
                 continue
             if self.cut_short:
@@ -171,23 +189,27 @@ class Search:
             if not solvable and defective == _DEFECTIVE:
                 continue
             defective += not solvable
-            here = [rows[i] for i in members]
-            for law in self._laws(
-                [points[i] for i in inside], [values[i] or 0 for i in inside], solvable
-            ):
-                if not all(row.known.allows(law.value(row.point)) for row in here):
-                    continue
-                if (tested := self._test(law, region)) is not None:
-                    agreeing = Agreeing.of((row.spec, row.known) for row in here)
-                    return LawPiece(law, region, bool(self.before), agreeing, tested)
-                wrong += 1
-                self.refuted += 1
+            laws = self._laws([rows[i] for i in inside], solvable)
+            if (piece := self._confirmed(laws, region, here)) is not None:
+                return piece
         return None
 
-    def _laws(
-        self, points: Sequence[Point], values: Sequence[int], solvable: bool
-    ) -> Iterator[Law]:
-        """The polynomial with these values, or else a few less a max(0, .) term."""
+    def _confirmed(
+        self, laws: Iterator[Law], region: Region, here: Sequence[KnownRow]
+    ) -> LawPiece | None:
+        """The first law that neither a row of the region nor a fresh architecture contradicts."""
+        for law in laws:
+            if not all(row.known.allows(law.value(row.point)) for row in here):
+                continue
+            if (tested := self._test(law, region)) is not None:
+                agreeing = Agreeing.of((row.spec, row.known) for row in here)
+                return LawPiece(law, region, bool(self.before), agreeing, tested)
+            self.refuted += 1
+        return None
+
+    def _laws(self, rows: Sequence[KnownRow], solvable: bool) -> Iterator[Law]:
+        """The polynomial with the values of rows, or else a few less a max(0, .) term."""
+        points, values = [row.point for row in rows], [row.known.value or 0 for row in rows]
         if not solvable:
             yield from islice(self._with_defect(points, values), _DEFECTS)
         elif (found := self._solve(points, values)) is not None:

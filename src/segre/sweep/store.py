@@ -202,7 +202,6 @@ def _anew(real: Path, named: Path, plan: Plan, found: Examined | None) -> str | 
     """
     damaged = found is not None and found.problem is not None
     new = real.with_name(f".{real.name}.{secrets.token_hex(8)}")
-    kept = _free_name(real)
     try:
         with closing(sqlite3.connect(new)) as db, db:
             begin(db, plan)
@@ -211,13 +210,9 @@ def _anew(real: Path, named: Path, plan: Plan, found: Examined | None) -> str | 
                 # rows without checksums are taken on trust, but not from a damaged store
                 whole = _intact(real, plan, VERSION if damaged else found.version)
                 store._put(judged(row, plan.claim) for row in whole)
-        if damaged:
-            real.replace(kept)
+        kept = _set_aside(real) if damaged else real
         for ending in _BESIDE:
-            beside = real.with_name(real.name + ending)
-            if damaged and beside.exists():
-                beside.replace(kept.with_name(kept.name + ending))
-            beside.unlink(missing_ok=True)
+            real.with_name(real.name + ending).unlink(missing_ok=True)
         new.replace(real)
     except BaseException as error:
         for ending in ("", *_BESIDE):
@@ -248,7 +243,11 @@ def _intact(path: Path, plan: Plan, version: int) -> Iterator[Row]:
                 raise
 
 
-def _free_name(path: Path) -> Path:
-    """The first name for a damaged file that is not taken."""
+def _set_aside(path: Path) -> Path:
+    """Give a damaged file, with what is beside it, the first name that is not taken."""
     names = (f"{path.name}.damaged{'' if n == 1 else f'-{n}'}" for n in range(1, 10**6))
-    return next(kept for name in names if not (kept := path.with_name(name)).exists())
+    kept = next(kept for name in names if not (kept := path.with_name(name)).exists())
+    for ending in ("", *_BESIDE):
+        if (old := path.with_name(path.name + ending)).exists():
+            old.replace(kept.with_name(kept.name + ending))
+    return kept
