@@ -23,7 +23,7 @@ from segre.checkpoint.assignment import assignment
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.match import stream_products
 from segre.checkpoint.model import Model
-from segre.checkpoint.saving import Kept, Saving
+from segre.checkpoint.saving import saving
 from segre.checkpoints import align, barrier
 from segre.fields.interface import Array
 from segre.symmetry.compact import act
@@ -50,23 +50,22 @@ def permuted(one: Path, two: Path, rounds: int = 10) -> tuple[dict[str, Any], di
         spec, ports = a.spec, stream_ports(a.spec)
         order = assignment(a.part("embed")["tokens"] @ b.part("embed")["tokens"].T)
         for done in range(rounds + 1):
-            kept = Kept(b)
-            save = Saving(b, kept)
             products: Array = np.zeros((spec.d, spec.d))
-            for part in b.parts:
-                ours, theirs = a.part(part), b.part(part)
-                w, stream = FloatWeights.of(spec, part, theirs), Order(spec.d, "order", ports)
-                stream.act(w, stream.of(order))
-                theirs.update(w.part(part))
-                if part not in ("embed", "head"):
-                    heads = head_orders(spec, part)[0].of(_heads(ours, theirs))
-                    units = unit_orders(spec, part)["units"].of(_units(ours, theirs))
-                    act(spec, part, {"heads": heads, "units": units}, theirs)
-                products += stream_products(spec, part, ours, theirs)
-                save.part(part, theirs)
+            with saving(b) as save:
+                for part in b.parts:
+                    ours, theirs = a.part(part), b.part(part)
+                    w, stream = FloatWeights.of(spec, part, theirs), Order(spec.d, "order", ports)
+                    stream.act(w, stream.of(order))
+                    theirs.update(w.part(part))
+                    if part not in ("embed", "head"):
+                        heads = head_orders(spec, part)[0].of(_heads(ours, theirs))
+                        units = unit_orders(spec, part)["units"].of(_units(ours, theirs))
+                        act(spec, part, {"heads": heads, "units": units}, theirs)
+                    products += stream_products(spec, part, ours, theirs)
+                    save.part(part, theirs)
             if done < rounds:
                 order = order[assignment(products)]
-        return kept.arrays, b.store.config
+        return save.arrays, b.store.config
 
 
 def _heads(one: Tensors, two: Tensors) -> Array:

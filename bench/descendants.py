@@ -14,7 +14,7 @@ import segre
 from bench.tiny_models import Checkpoint
 from segre.checkpoint.layout import layout
 from segre.checkpoint.model import Model
-from segre.checkpoint.saving import Kept, Saving
+from segre.checkpoint.saving import saving
 from segre.fields.interface import Array
 from segre.models.registry import from_config
 from segre.transformer.tensors import part_shapes
@@ -155,9 +155,7 @@ def dequantised(checkpoint: Checkpoint, scheme: str, dtype: Any) -> Checkpoint:
 
 def without_heads(checkpoint: Checkpoint, count: int = 1) -> Checkpoint:
     """The last key-value heads of every layer write nothing, and read nothing."""
-    with Model.open(checkpoint) as model:
-        kept = Kept(model)
-        save = Saving(model, kept)
+    with Model.open(checkpoint) as model, saving(model) as save:
         for part in model.parts:
             tensors = model.part(part)
             for name in ("W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K", "b_V"):
@@ -165,7 +163,7 @@ def without_heads(checkpoint: Checkpoint, count: int = 1) -> Checkpoint:
                     tensors[name] = tensors[name].copy()
                     tensors[name][-count:] = 0
             save.part(part, tensors)
-        return kept.arrays, model.store.config
+        return save.arrays, model.store.config
 
 
 def smaller_llama(checkpoint: Checkpoint, heads: int, units: int) -> Checkpoint:

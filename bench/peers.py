@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from segre.checkpoint.quiet import quiet
+from segre.checkpoint.gguf import quiet
 from segre.models import PRESETS
 
 

@@ -11,9 +11,9 @@ from tempfile import TemporaryDirectory
 
 from blocks import ROOT
 from segre.explore.page import static_page
+from segre.report.experiments import markdown
 from segre.report.markdown import table_cell
 from segre.report.png import plot
-from segre.report.scoreboard import markdown
 from segre.reproduce.scoreboard import Scoreboard, read_all
 
 REPRODUCTIONS = "reproductions.md"

@@ -21,7 +21,7 @@ import numpy as np
 
 from bench.faults.tally import Tally
 from segre.checkpoint.commands import same
-from segre.checkpoint.quiet import quiet
+from segre.checkpoint.gguf import quiet
 
 FAMILIES = {
     "gpt2": ("GPT2LMHeadModel", "GPT2Model"),

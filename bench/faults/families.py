@@ -22,9 +22,9 @@ from typing import Any, get_args
 import numpy as np
 
 from bench.faults.tally import Tally
+from segre.checkpoint.gguf import quiet
 from segre.checkpoint.model import Model
 from segre.checkpoint.outputs import furthest, outputs
-from segre.checkpoint.quiet import quiet
 from segre.errors import SegreError
 from segre.models.registry import MODEL_TYPES, from_config
 from segre.models.rope import KEYS

@@ -26,9 +26,9 @@ from bench.descendants import (
 )
 from bench.faults.tally import Tally
 from bench.tiny_models import FAMILIES, Checkpoint, fine_tuned, taken, trained
-from segre.checkpoint.lineage import lineage_of, related_checkpoints
+from segre.checkpoint.content_hash import content_hash
+from segre.checkpoint.lineage import lineage, related_checkpoints
 from segre.checkpoint.model import Model
-from segre.checkpoint.origins import content_hash, lineage
 
 LAYERS = 4
 TYPES: dict[str, Any] = {"float32": np.float32, "bfloat16": ml_dtypes.bfloat16}
@@ -96,7 +96,7 @@ def origins(model: Any, base: Checkpoint, family: str, *, quick: bool) -> Found:
             yield f"two fine-tunes and their origin{how}", good, ", ".join(said)
             yield f"the two fine-tunes{how}, called {said[2]}", good, said[2]
         with Model.open(copies[0]) as a, Model.open(moved(copies[0], 8)) as b:
-            pair = lineage_of([a, b]).pairs[0]
+            pair = lineage(a, b).pairs[0]
         exact = dtype == "float32"
         good = pair.verdict == f"same {'function' if exact else 'up to rounding'}, moved"
         good &= (pair.distance < 1e-5) == exact

@@ -31,13 +31,12 @@ from segre.checkpoint.commands import (
     shrink,
 )
 from segre.checkpoint.comparison import Check, Comparison
-from segre.checkpoint.content_hash import ContentHash
+from segre.checkpoint.content_hash import ContentHash, content_hash
 from segre.checkpoint.demo import Demo, demo
 from segre.checkpoint.example import example
 from segre.checkpoint.info import Info
-from segre.checkpoint.lineage import Lineage
+from segre.checkpoint.lineage import Lineage, lineage
 from segre.checkpoint.merge import Merged, merge
-from segre.checkpoint.origins import content_hash, lineage
 
 __all__ = [
     "Barriers",

@@ -128,37 +128,10 @@ class Entry:
         }
 
 
-# --- what can be asked ----------------------------------------------------------------------------
-
-
-def _ask_counted(entry: Entry) -> None:
-    formulas(entry.spec)
-
-
-def _ask_theorem(entry: Entry) -> None:
-    proved_by_theorem(entry.spec)
-
-
 def _ask_proof(entry: Entry) -> None:
     small = small_instance(entry.spec)
     if proved_instance(small) is None:
         raise UnsupportedError(f"no proof of its small instance is recorded; try segre dim {small}")
-
-
-def _ask_files(entry: Entry) -> None:
-    layout(_logits(entry.spec), entry.family.model_type, entry.config)
-
-
-def _ask_normal_form(entry: Entry) -> None:
-    require_normal_form(_logits(entry.spec))
-
-
-def _ask_collapse(entry: Entry) -> None:
-    _run(small_instance(entry.spec), paths=False)
-
-
-def _ask_paths(entry: Entry) -> None:
-    _run(small_instance(entry.spec), paths=True)
 
 
 def _logits(spec: Transformer) -> Transformer:
@@ -174,26 +147,42 @@ def _run(small: Transformer, *, paths: bool) -> None:
         measure(small, variants="full", inputs=1, length=small.t)
 
 
-QUESTIONS: dict[str, tuple[Callable[[Entry], None], str]] = {
-    "counted": (_ask_counted, "dim, explain: redundant parameters by formulas, at any size"),
-    "theorem": (_ask_theorem, "dim: the dimension is a theorem, at this size"),
+# what is tried for each question, and what it is about
+QUESTIONS: dict[str, tuple[Callable[[Entry], object], str]] = {
+    "counted": (
+        lambda entry: formulas(entry.spec),
+        "dim, explain: redundant parameters by formulas, at any size",
+    ),
+    "theorem": (
+        lambda entry: proved_by_theorem(entry.spec),
+        "dim: the dimension is a theorem, at this size",
+    ),
     "small proof": (_ask_proof, "dim: the dimension of a small instance is proved"),
-    "files": (_ask_files, "checkpoints are read"),
-    "normal form": (_ask_normal_form, "same, model canonical, align, shrink"),
-    "collapse": (_ask_collapse, "model collapse: how alike tokens become with depth"),
-    "paths": (_ask_paths, "model paths: a forward pass as a sum over all paths"),
+    "files": (
+        lambda entry: layout(_logits(entry.spec), entry.family.model_type, entry.config),
+        "checkpoints are read",
+    ),
+    "normal form": (
+        lambda entry: require_normal_form(_logits(entry.spec)),
+        "same, model canonical, align, shrink",
+    ),
+    "collapse": (
+        lambda entry: _run(small_instance(entry.spec), paths=False),
+        "model collapse: how alike tokens become with depth",
+    ),
+    "paths": (
+        lambda entry: _run(small_instance(entry.spec), paths=True),
+        "model paths: a forward pass as a sum over all paths",
+    ),
 }
 
 
-def _refusal(ask: Callable[[Entry], None], entry: Entry) -> str:
+def _refusal(ask: Callable[[Entry], object], entry: Entry) -> str:
     try:
         ask(entry)
     except SegreError as error:
         return str(error)
     return ""
-
-
-# --- all of them ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,7 @@ from segre.checkpoint.commands import align, canonical, check, expand, move, sam
 from segre.checkpoint.model import Model
 from segre.checkpoint.outputs import outputs, random_tokens
 from segre.errors import CheckpointError
-from segre.models.registry import MODEL_TYPES
-from segre.models.relevance import unknown_differences
+from segre.models.registry import MODEL_TYPES, unknown_differences
 from support.checkpoints import apart, furthest, library_outputs
 from support.zoo import GPT2, SIZES, TWO, randomised, save_tiny
 

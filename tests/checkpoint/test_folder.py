@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 
 from segre.checkpoint.dtypes import FLOATS
-from segre.checkpoint.folder import TensorWriter, carry_along, new_directory
+from segre.checkpoint.folder import carry_along, new_directory
+from segre.checkpoint.saving import TensorWriter
 from segre.checkpoint.store import Entry, Store
 from segre.errors import CheckpointError
 
@@ -252,7 +253,8 @@ import sys
 import numpy as np
 from pathlib import Path
 from segre.checkpoint.dtypes import FLOATS
-from segre.checkpoint.folder import TensorWriter, carry_along, new_directory
+from segre.checkpoint.folder import carry_along, new_directory
+from segre.checkpoint.saving import TensorWriter
 from segre.checkpoint.store import Entry
 source, target = map(Path, sys.argv[1:])
 plan = [Entry(f"t{i}", FLOATS["BF16"], (i + 1, 20_000), f"{i % 3}.safetensors") for i in range(9)]

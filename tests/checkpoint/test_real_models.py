@@ -177,7 +177,7 @@ def test_a_real_llama(
 # Ends itself, as `kill -9` does, at the given step of what it does to files; 0 counts the steps.
 KILLED = """
 import os, pathlib, shutil, signal, sys
-from segre.checkpoint.writer import TensorWriter
+from segre.checkpoint.saving import TensorWriter
 from segre.cli import main
 
 step, last = 0, int(sys.argv.pop(1))

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import segre
-from segre.doctor.machine import machine
+from segre.doctor import machine
 from segre.doctor.packages import NEEDED_FOR
 from support.terminal import environment, run
 

@@ -147,18 +147,15 @@ def test_an_answer_to_a_question_says_how_it_is_known(zoo: list[Any]) -> None:
 
 def test_every_renderer_has_its_place() -> None:
     """Its type's module leads to it, and no module leads nowhere."""
-    for home in " ".join(views.HOMES.values()).split():
-        import_module(f"segre.report.{home}")
     found = set()
-    for asked in (views.view, views.tabled, views.paged, views.drawn):
-        for one, by in asked.registry.items():
-            if not one.__module__.startswith("segre."):  # tests may have added kinds of their own
-                continue
-            homes = views.HOMES[one.__module__].split()
-            assert by.__module__ in [f"segre.report.{home}" for home in homes], one
-            assert asked is not views.view or callable(one.document)
-            found.add(one.__module__)
-    assert found == set(views.HOMES)
+    for file, homes in views.FILES.items():
+        import_module(f"segre.report.{file}")
+        for name in (name for place, name in views.VIEWS if place == f"segre.report.{file}"):
+            kinds = [vars(import_module(f"segre.{home}")).get(name) for home in homes.split()]
+            (kind,) = {one for one in kinds if one is not None}
+            assert kind.__module__.removeprefix("segre.") in homes.split()
+            found.add(kind.__module__.removeprefix("segre."))
+    assert found == set(" ".join(views.FILES.values()).split())
 
 
 def test_what_nobody_prints_is_refused() -> None:
@@ -188,8 +185,10 @@ def test_a_format_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = output.Format("Print the names of its data.", lambda said: " ".join(sorted(said)))
     monkeypatch.setitem(output.FORMATS, "keys", keys)
     app = typer.Typer()
-    for command in (designs.dim, designs.explain):
-        app.command()(output.with_output(command))
+    takes = {designs.dim: "specs method several head seed memory plot defaults"}
+    takes[designs.explain] = "spec head defaults seed memory"
+    for command, names in takes.items():
+        app.command()(output.with_output(command, names))
     done = CliRunner().invoke(app, ["dim", "softmax/d=2,2/a=1/t=2", "--keys"])
     assert done.output.split() == sorted(
         segre.dimension("softmax/d=2,2/a=1/t=2", symmetries=True).document()

@@ -10,7 +10,7 @@ from flint import arb
 from segre.checkpoint.inputs import random_tokens
 from segre.checkpoint.model import Model
 from segre.checkpoint.runnable import load
-from segre.collapse.continued import can_continue, continued
+from segre.collapse.apart import can_continue, continued
 from segre.collapse.curves import FLOOR, curves
 from segre.collapse.residual import relative_residual
 from segre.collapse.variants import ALL, Variant

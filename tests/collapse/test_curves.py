@@ -16,7 +16,7 @@ from segre.checkpoint.model import Model
 from segre.checkpoint.runnable import load
 from segre.collapse import curves as module
 from segre.collapse.curves import Curve, curves
-from segre.collapse.residual import Measures
+from segre.collapse.residual import mean_cosine, ranks, relative_residual
 from segre.collapse.streams import of_streams
 from segre.collapse.variants import ALL, ALONE, FULL, PAPER, Variant, variant
 from support.small_models import CAUSAL, FAMILIES, POST, small, tokens
@@ -42,14 +42,15 @@ def test_curves_are_the_measures_of_the_streams(family: str) -> None:
     every_stream = streams(loaded, inputs.batches[0], list(ALL), np.float32)
     for curve, seen in zip(found.curves, every_stream, strict=True):
         for depth, X in enumerate(seen):
-            every = Measures.of(X)
-            size = np.sqrt((X.astype(float) ** 2).mean(axis=(1, 2)))
-            for name in MEASURES:
-                right = size if name == "size" else vars(every)[name]
+            every, exact = ranks(X), X.astype(float)
+            size = np.sqrt((exact**2).mean(axis=(1, 2)))
+            frobenius = relative_residual(exact, "frobenius")
+            rights = (relative_residual(exact), frobenius, mean_cosine(exact), size)
+            for name, right in zip(MEASURES, rights, strict=True):
                 error = np.abs(curve.values[name][depth] - right)
                 assert (error <= 1e-5 * np.abs(right) + 3e-6).all()
-            assert np.array_equal(curve.values["rank"][depth], every.rank)
-            assert np.allclose(curve.spectrum[depth], every.spectrum.mean(0))
+            assert np.array_equal(curve.values["rank"][depth], every["rank"])
+            assert np.allclose(curve.spectrum[depth], every["spectrum"].mean(0))
 
 
 @pytest.mark.parametrize("n", [2, 3, 100, 129])

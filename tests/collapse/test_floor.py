@@ -9,12 +9,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from segre.collapse.activations import GATES
-from segre.collapse.certified import certified_residuals
 from segre.collapse.floor import descent
 from segre.collapse.residual import norm, relative_residual, residual
 from segre.collapse.split import Split
 from segre.collapse.stack import FloatNetwork
 from segre.errors import SegreError
+from support.certified import certified_residuals
 
 N, D = 5, 6
 

@@ -83,14 +83,6 @@ def test_a_text_is_cut_into_pieces_of_one_length(reader: Model, tmp_path: Path) 
     assert rows(read_text(reader, written(tmp_path, "w3 w4"), 9, 32)) == [[0, 5, 6, 1]]
 
 
-def test_lines_are_texts_of_their_own(reader: Model, tmp_path: Path) -> None:
-    file = written(tmp_path, "w0 w1 w2\n\n  \nw5\nw1 w2 w3 w4 w5 w6 w7\nw9")
-    found = read_text(reader, file, 3, 6, lines=True)
-    assert sorted(rows(found)) == [[0, 2, 3, 4, 1], [0, 3, 4, 5, 6, 1], [0, 7, 1]]
-    assert [batch.shape[1] for batch in found.batches] == [3, 5, 6]
-    assert found.document() == {"kind": file.name, "count": 3, "length": 6, "seed": None}
-
-
 def test_texts_that_cannot_be_used_are_refused(reader: Model, tmp_path: Path) -> None:
     file = written(tmp_path, "w0 w1 w2")
     with pytest.raises(SpecError, match="directory"):
@@ -108,8 +100,6 @@ def test_texts_that_cannot_be_used_are_refused(reader: Model, tmp_path: Path) ->
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00\x80")
     with pytest.raises(SpecError, match="cannot be read"):
         read_text(reader, tmp_path / "binary")
-    with pytest.raises(SpecError, match="fewer than 2 tokens"):
-        read_text(reader, written(tmp_path, "\n \n"), lines=True)
 
 
 def test_a_tokenizer_of_another_model_is_refused(reader: Model, tmp_path: Path) -> None:

@@ -5,9 +5,10 @@ import pytest
 import torch
 from bench.double import Double
 
+from collapse.test_paths import all_paths
 from collapse.test_variants import streams
 from segre.checkpoint.runnable import load
-from segre.collapse.paths import all_paths, head_shares, path_sums, path_term
+from segre.collapse.paths import head_shares, path_sums, path_term
 from segre.collapse.record import record
 from segre.collapse.variants import ALL, BARE, FULL, PUBLISHED, Variant
 from segre.errors import SpecError, TooLargeError, UnsupportedError
@@ -112,7 +113,7 @@ def test_queries_of_a_group_share_their_values(family: str) -> None:
 
 def test_a_skip_is_recorded_as_one() -> None:
     done = record(small("bert"), tokens(1)[0], Variant(mlp=False, norm=False))
-    assert all(layer.skip for layer in done.layers)
+    assert all(layer.past for layer in done.layers)
     without = done.layers[0].apply(done.X) - done.X
     with_none = record(small("bert"), tokens(1)[0]).layers[0].apply(done.X)
     assert np.allclose(without, with_none, rtol=1e-12, atol=1e-12)

@@ -11,7 +11,7 @@ import pytest
 from segre.analysis.depth import _with_depth
 from segre.collapse.curves import FLOOR, Curve, Curves
 from segre.collapse.mechanisms import MechanismStudy, Step, mechanism_advice
-from segre.collapse.sinks import DOMINANT, Sink
+from segre.collapse.streams import DOMINANT, Sink
 from segre.collapse.study import medians, study_advice
 from segre.collapse.variants import FULL, PARTS, variant
 from segre.collapse.verdict import advice

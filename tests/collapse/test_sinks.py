@@ -10,8 +10,7 @@ import pytest
 from segre.checkpoint.inputs import random_tokens
 from segre.collapse.curves import curves
 from segre.collapse.residual import relative_residual
-from segre.collapse.sinks import DOMINANT
-from segre.collapse.streams import of_streams
+from segre.collapse.streams import DOMINANT, of_streams
 from segre.collapse.variants import FULL
 from segre.collapse.verdict import advice
 from support.small_models import Read, small

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from segre.checkpoint.model import Model
-from segre.collapse.gates import WithGates
 from segre.collapse.variants import (
     ALL,
     ALONE,
@@ -16,6 +15,7 @@ from segre.collapse.variants import (
     PAPER,
     PUBLISHED,
     Variant,
+    WithGates,
     variant,
     what_if,
 )

@@ -14,9 +14,9 @@ import segre
 from segre.explore import controls, stack_controls
 from segre.explore.designs import design, presets
 from segre.explore.grid import as_written, changed
+from segre.explore.known import known_of_stack
 from segre.explore.page import served_page
 from segre.explore.server import Explorer
-from segre.explore.stacks import known_of_stack
 from segre.finding import Finding
 from segre.geometry.at_any_size import at_any_size
 from segre.geometry.redundancy import formulas

@@ -13,10 +13,9 @@ import pytest
 from segre.explore import controls, stack_controls
 from segre.explore.control import NONE
 from segre.explore.designs import FIRST, STACK, design, families, family_of, presets, shown_first
-from segre.explore.grid import as_written, changed, designs_around, in_words, key_of
+from segre.explore.grid import as_written, changed, designs_around, in_words, key_of, table
 from segre.explore.known import by_formulas
 from segre.explore.stack_controls import FIRST_STACK
-from segre.explore.table import table
 from segre.json_data import strict_json
 from support.random_designs import random_design
 

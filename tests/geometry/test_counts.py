@@ -16,8 +16,8 @@ from segre.geometry.rank import symmetry_rank
 from segre.geometry.redundancy import counted, formulas
 from segre.models import architecture
 from segre.models.registry import PRESETS
-from segre.report.analysis.page import tiles
 from segre.report.dimensions import status_in_words, value_in_words
+from segre.report.parts import tiles
 from segre.transformer.choices import KEYS
 from segre.transformer.spec import Transformer
 

@@ -17,9 +17,10 @@ from segre.geometry.dimension import Proof, prove
 from segre.geometry.minor_size import PRIMES, bounds
 from segre.geometry.random_rank import sampled
 from segre.models import architecture
+from segre.report.blocks import shown_in
 from segre.report.dimensions import known_by, status_in_words
 from segre.report.text import text_of
-from segre.report.views import tiles_of, view
+from segre.report.views import blocks_of, tiles_of
 from support.mixed_stacks import random_mixed_stack
 from support.polynomials import random_polynomial
 
@@ -164,7 +165,7 @@ def test_signs_and_inputs_without_a_value(text: str, rank: int | None) -> None:
 def _said(found: Finding) -> list[str]:
     """What is said of the dimension, wherever something is said."""
     line = next(one for one in text_of(found).splitlines() if one.startswith("dimension"))
-    tile, *_ = tiles_of(view(found))
+    tile, *_ = tiles_of(shown_in("card", blocks_of(found)))
     words = [line, status_in_words(found), known_by(found), found.proof(), found.label]
     return [*words, found.status, tile.status, tile.remark, str(found.document()["proved_by"])]
 

@@ -20,9 +20,10 @@ from segre.fields import Real
 from segre.inspect.backward import gradients
 from segre.inspect.diagnose import require_finite
 from segre.inspect.interventions import Intervention
-from segre.inspect.measure import measures
-from segre.inspect.measures.sinks import SINK, largest
-from segre.inspect.measures.spikes import participation
+from segre.inspect.measures import MEASURES
+from segre.inspect.measures.heads import SINK
+from segre.inspect.measures.heads import sinks as attended
+from segre.inspect.measures.streams import participation
 from segre.inspect.recorded import recorded
 from segre.transformer.layers import root_mean_square
 from support.checkpoints import minilm, rewritten, save_tokenizer, smollm2
@@ -81,7 +82,7 @@ def test_a_planted_spike_is_found_where_it_is(tmp_path: Path) -> None:
 def test_a_set_number_is_found_exactly(tmp_path: Path) -> None:
     model = open_model(save_tiny("llama", tmp_path / "one"))
     seen = recorded(model, IDS, (), Intervention.read(["2:4:11=5000"]))
-    spikes = next(m for m in measures() if m.key == "spikes")
+    spikes = next(m for m in MEASURES if m.key == "spikes")
     found = list(spikes.find(seen, spikes.of(seen)))
     assert [(one.token, one.channel) for one in found] == [(4, 11)]
     assert "(depths 2–3)" in found[0].what
@@ -221,10 +222,10 @@ def test_text_and_json_and_cards(tmp_path: Path) -> None:
     ]
     done = CliRunner().invoke(app, [*line, "--json"])
     document = json.loads(done.stdout)
-    assert {one["key"] for one in document["measures"]} == {one.key for one in measures()}
+    assert {one["key"] for one in document["measures"]} == {one.key for one in MEASURES}
     assert document["effects"][1]["what"] == "set 1:0:3=99999"
     shown = CliRunner().invoke(app, line).stdout
-    assert all(one.title in shown for one in measures())
+    assert all(one.title in shown for one in MEASURES)
     found = segre.diagnose(folder, text=text, length=12)
     assert found.words[:3] == ("[CLS]", "w0", "w1")
     assert "Entropy of attention" in found._repr_html_()
@@ -279,4 +280,4 @@ def test_smollm2(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> No
     ):
         seen = recorded(model, ids, (), Intervention.read([setting]))
         assert seen.loss == pytest.approx(loss, abs=5e-3), setting
-        assert int((largest(seen) > SINK).sum()) == sinks, setting
+        assert int((attended(seen) > SINK).sum()) == sinks, setting

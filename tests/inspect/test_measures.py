@@ -8,7 +8,7 @@ import pytest
 
 from segre.checkpoint.runnable import open_model
 from segre.inspect.head_details import MOST, block_of, blocks, head_details, in_bytes
-from segre.inspect.measure import measures
+from segre.inspect.measures import MEASURES
 from segre.inspect.recorded import Layer, Recorded, recorded
 
 
@@ -25,7 +25,7 @@ def with_pattern(P: np.ndarray, kind: str = "bert") -> Recorded:
 
 
 def value(key: str, P: np.ndarray, kind: str = "bert") -> float:
-    measure = next(one for one in measures() if one.key == key)
+    measure = next(one for one in MEASURES if one.key == key)
     return float(measure.of(with_pattern(P, kind))[0, 0])
 
 

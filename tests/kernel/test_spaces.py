@@ -18,6 +18,7 @@ from segre.kernel.lemmas import Pass
 from segre.kernel.linear import rank
 from segre.kernel.meter import Meter, metered
 from segre.kernel.network import graph_of
+from segre.kernel.residues import Residues
 from segre.kernel.spaces import accepted, facts_of, generators, watched
 from segre.models import architecture
 from segre.models.instances import PROVED
@@ -205,6 +206,28 @@ def test_a_point_where_equations_are_dependent() -> None:
     W[..., 2] = W[..., 1]
     with pytest.raises(RejectionError, match="dependent"):
         generators(facts, entry, "entry")
+
+
+def test_a_point_where_a_gain_is_zero() -> None:
+    """A forger can look for a seed at which a gain is 0 mod p: its row is reached all the same."""
+    facts, seed = _facts(LLAMA), 4668071
+    field = Residues(PRIME, seed)
+    offset = facts.graph.tensors["1", "norm2.gain"].offset
+    assert int(field.drawn(0, np.array([offset]))[0]) == 0
+    for where in ("unreached", "unread"):
+        entry = _constants({"tensor": "1/W_up", "where": where})
+        assert not len(generators(_facts(LLAMA, seed), entry, "entry"))
+
+
+def test_a_point_where_an_eps_is_zero() -> None:
+    """An eps that is a multiple of p has no inverse, which is said in one line."""
+    facts = _facts(
+        f"transformer/d=3/norm=rms/eps={PRIME}/embnorm=true/firstnorm=false/mlp=silu/ff=2/vocab=5/"
+        "t=2"
+    )
+    words = {**_port("embed/tokens", reads=True), "normed": True}
+    with pytest.raises(RejectionError, match="division by zero"):
+        generators(facts, _basis("torus", 3, _port("embed/norm.gain"), words), "entry")
 
 
 def _altered(rng: random.Random, entry: dict[str, Any], names: list[str]) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from segre.checkpoint.layout import Held, Tensors, layout
 from segre.checkpoint.model import Model
 from segre.checkpoint.outputs import outputs, random_tokens
 from segre.errors import SpecError
-from segre.models.family import Stored
-from segre.models.registry import FAMILIES, MODEL_TYPES, PRESETS, from_config, to_config
+from segre.models.registry import MODEL_TYPES, from_config
+from segre.models.stored import Stored
 from segre.transformer.tensors import part_shapes, parts
 from support.checkpoints import furthest, library_outputs, rewritten, stored
 from support.draws import draws
@@ -147,32 +147,6 @@ def test_every_tensor_of_a_spec_has_its_place_in_the_files(model_type: str) -> N
             assert held == set(part_shapes(spec, part))
             labels = [one.label for one in every]
             assert len(set(labels)) == len(labels)
-
-
-# --- configs from specs -------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("model_type", HEADS)
-def test_a_config_of_a_spec_reads_back(model_type: str) -> None:
-    rng = Random(f"{model_type} writing")
-    family = MODEL_TYPES[model_type].name
-    for _ in range(60):
-        spec = from_config(random_config(model_type, rng), "config")
-        assert from_config(to_config(family, spec, "spec"), "written") == spec
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_configs_of_presets_read_back(family: str) -> None:
-    for name, config in FAMILIES[family].presets.items():
-        assert PRESETS[name] is config
-        spec = from_config(config, name)
-        assert from_config(to_config(family, spec, name), name) == spec
-
-
-def test_what_a_config_cannot_say_is_refused() -> None:
-    spec = from_config({"model_type": "llama"}, "llama")
-    with pytest.raises(SpecError, match=r"bias=none cannot be expressed in a config of qwen2"):
-        to_config("qwen2", spec, "spec")
 
 
 # --- what is refused ----------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from segre.fields import Real
 from segre.models import from_config
-from segre.models.activations import GATES, UNITS
+from segre.models.config import GATES, UNITS
 from segre.network import forward, jacobian
 from segre.transformer.choices import GATED, Layout
 from segre.transformer.spec import Transformer

@@ -10,7 +10,7 @@ import segre
 from segre.checkpoint.example import example
 from segre.errors import CheckpointError, SpecError
 from segre.models import PRESETS, architecture
-from segre.models.hub import cache, snapshot
+from segre.models.names import cache, snapshot
 from support.terminal import run
 
 NAME = "some-org/Tiny-Llama.v1"

@@ -16,7 +16,7 @@ from segre.optimum import Problem, certify_optimum
 from segre.optimum.certificate import lower_bound
 from segre.optimum.files import NAMES, read_run
 from segre.optimum.problem import dual_point, float_gap, heads_of, minimiser
-from segre.report.optimum import down, up
+from segre.report.fibers import down, up
 from segre.reproduce.convex import best_of, float_objective, teacher
 from support.terminal import run
 

@@ -24,7 +24,7 @@ def test_every_plot_is_drawn(seen: Opened) -> None:
     assert len(FIGURES) == 5
     assert seen.js("document.documentElement.dataset.drawn") == "6"  # one of them is folded
     for figure in FIGURES:
-        plot = f"#figure-{figure.key} .plot"
+        plot = f"#figure-{figure.title.lower()} .plot"
         box = seen.page.locator(f"{plot} svg.main-svg").first.bounding_box()
         assert box
         assert box["width"] > 600
@@ -32,7 +32,7 @@ def test_every_plot_is_drawn(seen: Opened) -> None:
         assert seen.js(f"document.querySelector('{plot}').data.length") == len(figure.traces)
     marks = ".points path, .lines path.js-line, .hm image"
     for figure in FIGURES:
-        assert seen.page.locator(f"#figure-{figure.key} .plot").locator(marks).count() > 0
+        assert seen.page.locator(f"#figure-{figure.title.lower()} .plot").locator(marks).count() > 0
 
 
 def test_a_folded_plot_is_drawn_when_it_is_opened(seen: Opened) -> None:

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser
 import segre
 from segre.analysis.run import analyze
 from segre.report.blocks import Figure, Table, flat
-from segre.report.page.library import BUNDLES
+from segre.report.page.embed import BUNDLES
 from segre.report.page.render import write_answer
 from segre.report.views import page_of
 from support.browser import Opened, opened
@@ -99,13 +99,24 @@ def test_the_demo_shows_everything(
         assert certificate == document["parts"][4]["data"]["certificates"][0]
         assert segre.verify(certificate).valid
 
-        heads = seen.page.locator("#table-design-choices th[scope=col] button")
+        heads = seen.page.locator(
+            "#table-what-each-design-choice-does-to-redundancy th[scope=col] button"
+        )
         last = heads.count()
-        before, head = numbers(seen, "design-choices", last), heads.nth(last - 1)
+        before, head = (
+            numbers(seen, "what-each-design-choice-does-to-redundancy", last),
+            heads.nth(last - 1),
+        )
         head.click()
-        assert numbers(seen, "design-choices", last) == sorted(before) != before
+        assert (
+            numbers(seen, "what-each-design-choice-does-to-redundancy", last)
+            == sorted(before)
+            != before
+        )
         head.click()
-        assert numbers(seen, "design-choices", last) == sorted(before, reverse=True)
+        assert numbers(seen, "what-each-design-choice-does-to-redundancy", last) == sorted(
+            before, reverse=True
+        )
         no_badge_is_broken(seen)
         seen.check()
     with opened(browser, report, width=390, height=844, is_mobile=True, has_touch=True) as seen:
@@ -162,21 +173,21 @@ def test_every_figure_has_its_numbers_and_words() -> None:
     """Laws of pages: unique keys, rows as long as columns, figures with a description."""
     for target in ("gpt2", "softmax/d=4,4,4/a=2/t=3", minilm()):
         page = page_of(analyze(target, length=8, inputs=1))
-        blocks = [block for section in page.sections for block in flat(section.blocks)]
+        blocks = [block for section in page.sections for block in flat("page", section.blocks)]
         figures = [block for block in blocks if isinstance(block, Figure)]
         tables = [block for block in blocks if isinstance(block, Table)]
         tables += [figure.numbers for figure in figures]
-        keys = [block.key for block in (*figures, *tables)]
-        assert len(set(keys)) == len(keys)
+        for kind in (figures, tables):
+            titles = [block.title for block in kind]
+            assert len(set(titles)) == len(titles)
         for table in tables:
             assert table.rows
-            assert all(len(row) == len(table.columns) for row in table.rows), table.key
-            assert len(table.numeric) in (0, len(table.columns)), table.key
+            assert all(len(row) == len(table.columns) for row in table.rows), table.title
+            assert len(table.numeric) in (0, len(table.columns)), table.title
         assert all(len(figure.alt) > 20 and figure.title for figure in figures)
         assert all(re.fullmatch(r"[A-Z0-9].{20,}\.", figure.takeaway) for figure in figures)
-        assert {trace["type"] for figure in figures for trace in figure.traces} <= BUNDLES[
-            "cartesian"
-        ]
+        drawn = {trace["type"] for figure in figures for trace in figure.traces}
+        assert drawn <= set(BUNDLES["cartesian"].split())
         legends = [trace.get("name", "") for figure in figures for trace in figure.traces]
         assert not any(re.search(r"[:+]|-norm", name) for name in legends), legends
         for section in page.sections:
@@ -189,8 +200,8 @@ def test_tables_that_are_too_wide_for_paper_say_so(browser: Browser, tmp_path: P
     write_answer(analyze(minilm(), only=["heads", "paths"], length=8), tmp_path / "r.html")
     with opened(browser, tmp_path / "r.html") as seen:
         spectrum, ranks = (
-            seen.page.locator(f"#table-{key}-numbers")
-            for key in ("spectrum-ov", "paths-through-heads")
+            seen.page.locator(f"#table-{key}")
+            for key in ("spectrum-of-ov-log10", "share-of-the-output-through-each-head-share")
         )
         said = seen.page.get_by_text("A table of 33 columns, which has no room on paper.").first
         for details in seen.page.locator("details").all():
@@ -203,9 +214,11 @@ def test_tables_that_are_too_wide_for_paper_say_so(browser: Browser, tmp_path: P
 def test_the_map_of_heads_is_used_by_keyboard(browser: Browser, tmp_path: Path) -> None:
     """A measure is chosen, and stays when colours change; a head is opened, and the next one."""
     write_answer(analyze(minilm(), only=["heads"], length=8), tmp_path / "r.html")
-    shown = "document.querySelector('#figure-heads .plot').data.map((one) => one.visible)"
+    shown = (
+        "document.querySelector('#figure-layers-and-heads .plot').data.map((one) => one.visible)"
+    )
     with opened(browser, tmp_path / "r.html") as seen:
-        choice = seen.page.locator("#figure-heads .choice select")
+        choice = seen.page.locator("#figure-layers-and-heads .choice select")
         assert seen.js(shown).index(True) == 0
         choice.focus()
         seen.page.keyboard.press("ArrowDown")
@@ -213,7 +226,7 @@ def test_the_map_of_heads_is_used_by_keyboard(browser: Browser, tmp_path: Path) 
         seen.page.emulate_media(color_scheme="dark")
         seen.page.locator("[data-theme-button]").click()
         assert [n for n, one in enumerate(seen.js(shown)) if one] == [1]
-        seen.page.locator("#figure-heads .chief > summary").press("Enter")
+        seen.page.locator("#figure-layers-and-heads .chief > summary").press("Enter")
         seen.page.locator("[data-canvas]").press("ArrowDown")
         assert seen.page.locator("[data-said]").inner_text() == "Layer 2, head 1"
         seen.check()

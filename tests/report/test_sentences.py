@@ -18,8 +18,8 @@ from segre.analysis.heads import _lead, _takeaways
 from segre.analysis.paths import _by_head, _by_length, _largest, _largest_head
 from segre.checkpoint.info import Product
 from segre.inspect.diagnose import Diagnosis
-from segre.inspect.measures import gradients, heads, queries, sinks, smoothing, spectra, spikes
-from segre.inspect.measures import units as silent_units
+from segre.inspect.measures import heads
+from segre.inspect.measures import streams as streams_of
 from segre.inspect.trace import WAYS, Trace
 from segre.report.comparison import _cheapest, letter, short
 from segre.report.diagnosis import _course
@@ -69,14 +69,16 @@ def test_spikes() -> None:
                 if rng.random() < 0.7:
                     stream[token, channel] = 10 ** rng.uniform(1, 5)
         last = rng.normal(0, 1, shape) if rng.random() < 0.5 else None
-        seen, values = Seen(streams=streams, last=last), spikes.ratios(Seen(streams=streams))
-        for one in of(spikes.find, seen, values):
+        seen, values = Seen(streams=streams, last=last), streams_of.spikes(Seen(streams=streams))
+        for one in of(streams_of.find_spikes, seen, values):
             token, channel, at = one.token, one.channel, one.depth
             tops = [np.unravel_index(abs(x).argmax(), shape) for x in streams]
             here = [n for n, top in enumerate(tops) if top == (token, channel)]
             sizes = {n: abs(streams[n][token, channel]) for n in here}
-            large = [n for n in here if sizes[n] > spikes.LARGE and values[n] > spikes.VISIBLE]
-            massive = [n for n in large if values[n] > spikes.RATIO]
+            large = [
+                n for n in here if sizes[n] > streams_of.LARGE and values[n] > streams_of.VISIBLE
+            ]
+            massive = [n for n in large if values[n] > streams_of.RATIO]
             assert at == max(large, key=sizes.__getitem__)
             text = re.search(
                 rf"channel {channel} is (\S+) at depth {at}, (\S+) times the median of its stream "
@@ -101,7 +103,7 @@ def test_gradients_grow_or_shrink_as_they_do() -> None:
         values = 10 ** rng_of(seed).uniform(-8, 8, int(rng_of(seed).integers(2, 9)))
         if seed % 10 == 0:
             values[0] = 0
-        for one in of(gradients.find, None, values):
+        for one in of(streams_of.find_growth, None, values):
             if values[0] == 0:
                 assert "shrinks to zero from the last layer back to the first" in one.what
                 continue
@@ -125,8 +127,8 @@ def test_findings_on_heads_depths_and_units() -> None:
             verb = "has" if alike == 1 else "have"
             assert f"{alike} of {values.size} {verb} the same output" in one.what
         ranks = 1 + values[:, 0]
-        for one in of(spectra.find, None, ranks):
-            low = [n for n, x in enumerate(ranks) if x < spectra.NEARLY_ONE]
+        for one in of(streams_of.find_rank_one, None, ranks):
+            low = [n for n, x in enumerate(ranks) if x < streams_of.NEARLY_ONE]
             named = re.search(
                 r"at (depths?) ([\d–, ]+): its stable rank is down to (\S+)\.", one.what
             )
@@ -135,15 +137,15 @@ def test_findings_on_heads_depths_and_units() -> None:
             assert (named[1] == "depth") == (len(low) == 1)
             assert named[3] == f"{ranks.min():.2f}"
             assert (one.start, one.depth) == (low[0], int(ranks.argmin()))
-        for one in of(smoothing.find_above, None, 4 * values):
+        for one in of(heads.find_above, None, 4 * values):
             share, most = (4 * values > 1).mean(), 4 * values.max()
             assert f"of {100 * share:.0f} % of the heads is above 1, up to {most:.1f}." in one.what
-        for one in of(smoothing.find_alike, None, cosines[:, 0]):
+        for one in of(streams_of.find_alike, None, cosines[:, 0]):
             top = int(cosines[:, 0].argmax())
             assert f"at depth {top}: their mean cosine is {cosines[top, 0]:.2f}." in one.what
         units = [10 ** rng.uniform(-5 * (rng.random() < 0.5), 0, 9) for _ in range(shape[0])]
         seen = Seen(layers=[SimpleNamespace(units=x) for x in units])
-        for one in of(silent_units.find, seen, silent_units.silent(seen)):
+        for one in of(heads.find_silent, seen, heads.silent(seen)):
             quiet = [int((x <= 1e-3 * np.median(x)).sum()) for x in units]
             verb = "stays" if sum(quiet) == 1 else "stay"
             assert f"{sum(quiet)} of {9 * len(units)} {verb} below" in one.what
@@ -162,7 +164,7 @@ def test_sinks_and_spectra_of_queries() -> None:
         seen = Seen(patterns=P, tokens=tokens, spec=SimpleNamespace(causal=False))
         attended = P[:, :, 2:].mean(axis=2)
         values = attended.max(axis=-1)
-        for one in of(sinks.find, seen, values):
+        for one in of(heads.find_sinks, seen, values):
             mine = (attended.argmax(axis=-1) == one.token) & (values > 0.3)
             verb = "gives" if mine.sum() == 1 else "give"
             assert f"sink: {mine.sum()} of {mine.size} heads {verb} token {one.token}" in one.what
@@ -174,7 +176,7 @@ def test_sinks_and_spectra_of_queries() -> None:
             assert layers_named(named[1]) == [int(n) + 1 for n in np.flatnonzero(mine.any(axis=1))]
         spread = -(P * np.log(P)).sum(axis=-1).mean(axis=-1) / np.log(tokens)
         scale = rng.choice([-1, 1]) * spread + rng.normal(0, 0.01, spread.shape)
-        for one in of(queries.find, seen, scale):
+        for one in of(heads.find_localised, seen, scale):
             ranks = [np.argsort(np.argsort(x, axis=None)) for x in (scale, spread)]
             together = np.corrcoef(*ranks)[0, 1]
             word = "more concentrated" if together < 0 else "more spread out"

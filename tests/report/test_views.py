@@ -15,7 +15,6 @@ from segre.report.blocks import (
     Facts,
     Fold,
     Items,
-    Prose,
     Row,
     Say,
     Table,
@@ -26,7 +25,7 @@ from segre.report.blocks import (
     terminal,
 )
 from segre.report.cards import html_of
-from segre.report.charts import About, by_head, lines
+from segre.report.charts import by_head, lines
 from segre.report.frame import csv_of, frame_of
 from segre.report.markdown import markdown_of
 from segre.report.page.render import render, write_answer
@@ -49,7 +48,7 @@ class Invented(Tabular):
         return {"blocks": len(self.blocks)}
 
 
-@view.register
+@view
 def of_invented(found: Invented) -> Iterator[Block]:
     yield from found.blocks
 
@@ -77,12 +76,11 @@ def random_blocks(seed: int) -> tuple[list[str], tuple[Block, ...]]:
         Say(new(), width=60),
         Facts(((new(), draw.randrange(10**9), new()), Tile(new(), new(), "exact", new()))),
         Facts(((new(), "", new()),), values=False),
-        Prose((new(), new())),
         Items(new(), (new(), new())),
         Items("", (f"{new()}\n{new()}",), numbered=True),
-        Table("t", "", (new(), new(), new()), rows, formats=("", ".3g", ",")),
+        Table("", (new(), new(), new()), rows, formats=("", ".3g", ",")),
         Tree(new(), [Tree(new()), Tree(new(), [Tree(new())])]),
-        Row((Say(new()), Fold("f", "", (Say(new()),)))),
+        Row((Say(new()), Fold("", (Say(new()),)))),
     ]
     draw.shuffle(blocks)
     return new.given, (Title(new()), *blocks)
@@ -127,10 +125,9 @@ def test_some_blocks_are_for_one_place() -> None:
 
 
 def test_plots_become_pages_and_pictures(tmp_path: Path) -> None:
-    about = About(key="c", title="A curve", alt="alt", takeaway="It rises.")
-    curve = lines(range(4), {"a": [1, 2, 3, 4]}, y="y", **about)
+    curve = lines("A curve", range(4), {"a": [1, 2, 3, 4]}, y="y", takeaway="It rises.")
     cells = [[1.0, 2.0], [None, 4.0]]
-    heads = by_head(cells, what="size", key="m", title="A map", alt="alt")
+    heads = by_head("A map", cells, what="size")
     answer = Invented((Title("plots"), curve, heads))
     plot(answer, tmp_path / "a.png")
     write_answer(answer, tmp_path / "a.html")

@@ -15,8 +15,8 @@ import pytest
 
 from blocks import ROOT
 from segre.errors import SegreError
+from segre.report.experiments import markdown
 from segre.report.png import plot
-from segre.report.scoreboard import markdown
 from segre.reproduce.claim import FORMULA, PAPER, SOURCES, Claim
 from segre.reproduce.experiment import Experiment, Outcome, perform
 from segre.reproduce.registry import MODULES, experiment, experiments

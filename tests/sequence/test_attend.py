@@ -14,7 +14,7 @@ from segre.fields import Real
 from segre.network import forward, tensors
 from segre.sequence.cost import cost
 from segre.sequence.files import read_array, read_tensors, write_array
-from segre.sequence.stack import levels, stack_of
+from segre.sequence.tensors import levels, stack_of
 
 STACKS = [
     "softmax/d=3,4,2/a=2/heads=2/dv=2/t=9",

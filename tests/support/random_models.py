@@ -9,7 +9,7 @@ import transformers
 from bench.double import Double
 from torch import nn
 
-from segre.models.activations import GATES, UNITS
+from segre.models.config import GATES, UNITS
 from segre.models.registry import MODEL_TYPES
 from segre.transformer.spec import Transformer
 

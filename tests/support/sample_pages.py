@@ -10,8 +10,8 @@ from segre.report.blocks import (
     Fold,
     Items,
     Page,
-    Prose,
     Row,
+    Say,
     Section,
     Table,
     Tile,
@@ -28,8 +28,7 @@ DOCUMENT = {
 
 def sorting() -> Table:
     return Table(
-        "sorting",
-        "Parts of the network",
+        "Sorting",
         ("part", "weights", "share", "exact"),
         (
             ("layer 10", 9007199254740993, 0.25, True),
@@ -49,20 +48,18 @@ def tall() -> Table:
         (f"model.layers.{n}.self_attn.q_proj.weight", *((n + 1) * 0.7**k for k in range(16)))
         for n in range(32)
     )
-    return Table("tall", "Singular values of all projections", columns, rows)
+    return Table("Tall", columns, rows)
 
 
 def numbers(key: str, count: int = 3) -> Table:
     rows = tuple((f"row {n}", n * n, n / 7) for n in range(count))
-    return Table(key, f"Numbers of {key}", ("name", "square", "seventh"), rows)
+    return Table(key, ("name", "square", "seventh"), rows)
 
 
 def bars() -> Figure:
     parts = ("embedding", "attention", "MLP", "norms", "head")
     return Figure(
-        "bars",
-        "Weights by part",
-        "Bars: most weights are in the MLPs, fewest in the norms.",
+        "Bars",
         "The MLPs hold more weights than everything else together, by one and the same gauge.",
         (
             {"type": "bar", "name": "weights", "x": parts, "y": [64, 384, 768, 40, 64]},
@@ -111,9 +108,7 @@ def lines() -> Figure:
         "hoverinfo": "skip",
     }
     return Figure(
-        "lines",
-        "Distance of the tokens from being alike, by depth",
-        "Lines falling with depth, fastest without skip connections.",
+        "Lines",
         "Without skips, tokens collapse.",
         (*traces, band),
         {
@@ -129,8 +124,6 @@ def heat(key: str, rows: int, columns: int) -> Figure:
     z[1][2] = float("nan")
     return Figure(
         key,
-        f"Similarity of heads, {rows} by {columns}",
-        "A heat map with large values near the diagonal.",
         "Heads resemble their neighbours.",
         (
             {
@@ -151,8 +144,6 @@ def heat(key: str, rows: int, columns: int) -> Figure:
 def hostile_plot() -> Figure:
     link = f'<a href="https://example.org">{HOSTILE}</a>'
     return Figure(
-        "hostile",
-        HOSTILE,
         HOSTILE,
         HOSTILE,
         (
@@ -237,7 +228,7 @@ def sections() -> tuple[Section, ...]:
             how="One forward pass in float32 on 64 tokens.",
             command="segre model collapse gpt2 --layers 12 --input text.txt --seed 0",
             seconds=75.2,
-            blocks=(lines(), Prose(("What a paragraph says.", "And another one, longer."))),
+            blocks=(lines(), Say("What a paragraph says."), Say("And another one, longer.")),
         ),
         Section(
             key="heads",
@@ -259,7 +250,7 @@ def sections() -> tuple[Section, ...]:
                         Items("Known", ("It is finite.", "It is not small.")),
                     )
                 ),
-                Fold("more-regions", "More of them", (heat("heat-folded", 6, 6),)),
+                Fold("More regions", (heat("heat-folded", 6, 6),)),
             ),
         ),
         Section(
@@ -269,7 +260,6 @@ def sections() -> tuple[Section, ...]:
             lead="About 604, from 40 samples.",
             blocks=(
                 Table(
-                    "folded",
                     "All samples",
                     ("sample", "value"),
                     tuple((n, 600 + n / 3) for n in range(40)),
@@ -286,10 +276,8 @@ def sections() -> tuple[Section, ...]:
             command=HOSTILE,
             blocks=(
                 Facts(((HOSTILE, HOSTILE, HOSTILE),)),
-                Prose((HOSTILE,)),
-                Table(
-                    HOSTILE, HOSTILE, (HOSTILE,), ((HOSTILE,), (None,), ("=1+cmd()",)), note=HOSTILE
-                ),
+                Say(HOSTILE),
+                Table(HOSTILE, (HOSTILE,), ((HOSTILE,), (None,), ("=1+cmd()",)), note=HOSTILE),
                 hostile_plot(),
                 Download(HOSTILE, HOSTILE, HOSTILE),
             ),

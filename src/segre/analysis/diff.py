@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from segre.checkpoint.changes import MOST, Change, Changes, Spot, changes
-from segre.checkpoint.common_inputs import common_inputs
-from segre.checkpoint.inputs import longest, token_texts
+from segre.checkpoint.inputs import common_inputs, longest, token_texts
 from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.one_form import in_one_form
 from segre.checkpoint.outputs import furthest, outputs, random_tokens, relative
@@ -28,7 +27,7 @@ from segre.fields.interface import Array
 from segre.files import shown
 from segre.finding import Status, Unbounded
 from segre.models import Source
-from segre.models.relevance import IRRELEVANT
+from segre.models.registry import IRRELEVANT
 from segre.shown import Tabular
 from segre.transformer.forward import Tokens
 from segre.values import quote

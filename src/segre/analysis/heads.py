@@ -13,7 +13,7 @@ from segre.checkpoint.inputs import RANDOM
 from segre.errors import CheckpointError, SegreError
 from segre.fields.interface import Array
 from segre.inspect.diagnose import LENGTH, Diagnosis
-from segre.inspect.measures.sinks import SINK
+from segre.inspect.measures.heads import SINK
 
 EVEN = 0.9  # of the largest entropy: attention that is spread nearly evenly
 

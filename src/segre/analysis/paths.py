@@ -13,9 +13,8 @@ import numpy as np
 from segre.analysis.part import Answer, percent
 from segre.analysis.workbench import RECORDED_VARIANT, Workbench
 from segre.checkpoint.outputs import furthest
-from segre.collapse.paths import head_shares, path_sums
+from segre.collapse.paths import counts_of, head_shares, path_sums, shares_of
 from segre.collapse.residual import norm, relative_residual
-from segre.collapse.shares import counts_of, shares_of
 from segre.errors import TooLargeError, UnsupportedError
 from segre.values import counted
 

@@ -19,8 +19,8 @@ from segre.checkpoint.info import Info
 from segre.checkpoint.inputs import shortened
 from segre.checkpoint.model import Model
 from segre.checkpoint.opening import trained
+from segre.checkpoint.reading import CONFIG
 from segre.checkpoint.runnable import load
-from segre.checkpoint.shards import CONFIG
 from segre.collapse.passes import Pass
 from segre.collapse.record import record
 from segre.collapse.variants import FULL

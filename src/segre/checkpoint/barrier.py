@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from segre.checkpoint.common_inputs import common_inputs
 from segre.checkpoint.function import require_same_scale
+from segre.checkpoint.inputs import common_inputs
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.overflow import within_float64
@@ -54,11 +54,6 @@ class Line:
     def barrier(self) -> float:
         """The largest excess over the straight line between the ends; 0 if there is none."""
         return max(0.0, *self.above)
-
-    @property
-    def middle(self) -> float:
-        """The loss at the midpoint, or at the nearest point."""
-        return min(zip(self.shares, self.losses, strict=True), key=lambda at: abs(at[0] - 0.5))[1]
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
@@ -140,7 +135,7 @@ def barrier(
             _require_next_tokens(a)
             require_same_architecture(a, b)
             require_same_scale(a, b)
-            on, batches = _read(a, b, text, length) if tokens is None else _given(a, tokens)
+            on, batches = _inputs(a, b, text, tokens, length)
             losses = []
             for done, share in enumerate(shares):
                 progress("losses", number * points + done, len(others) * points)
@@ -150,17 +145,18 @@ def barrier(
     return Barriers(name, tuple(lines), on)
 
 
-def _read(
-    one: Model, two: Model, text: str | Path | None, length: int | None
+def _inputs(
+    model: Model,
+    two: Model,
+    text: str | Path | None,
+    tokens: npt.ArrayLike | None,
+    length: int | None,
 ) -> tuple[str, list[Tokens]]:
-    """The tokens of a text, and their description."""
-    inputs, batches = common_inputs(one, two, text, length=length)
-    assert inputs is not None
-    return inputs.said, batches
-
-
-def _given(model: Model, tokens: npt.ArrayLike) -> tuple[str, list[Tokens]]:
-    """The given tokens."""
+    """The tokens of a text, or the given ones, and their description."""
+    if tokens is None:
+        inputs, batches = common_inputs(model, two, text, length=length)
+        assert inputs is not None
+        return inputs.said, batches
     words, most = np.asarray(tokens), model.spec.vocab - 1
     if words.ndim != 2 or words.dtype.kind not in "iu" or words.shape[1] < 2 or not words.size:
         raise SpecError(

@@ -7,9 +7,8 @@ memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,10 @@ import numpy as np
 
 from segre.checkpoint.align import Alignment, FartherError, Nearness
 from segre.checkpoint.canonical import canonical_parts
-from segre.checkpoint.common_inputs import Way
 from segre.checkpoint.comparison import Check, Comparison
 from segre.checkpoint.gguf import convert
 from segre.checkpoint.info import Info, describe
+from segre.checkpoint.inputs import Way
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.move import moved_parts
@@ -33,10 +32,9 @@ from segre.checkpoint.same import (
     require_same_architecture,
     same_checkpoint,
 )
-from segre.checkpoint.saving import Kept, Saving, saving
+from segre.checkpoint.saving import Saved, converted, saving
 from segre.checkpoint.shrunk import expand, shrink
 from segre.checkpoint.sizes import apart, inner
-from segre.checkpoint.writer import converted
 from segre.fields.interface import Array
 from segre.files import shown
 from segre.models import Source
@@ -78,13 +76,9 @@ class Moved:
 
 
 @dataclass(frozen=True)
-class Written(Tabular):
-    """A checkpoint that was written, and how it compares with its source.
+class Written(Saved, Tabular):
+    """A checkpoint that was written, and how it compares with its source."""
 
-    Other functions accept it as a checkpoint.
-    """
-
-    directory: Path | None  # None: its weights are in memory
     roundoff: float
     changes: tuple[Moved, ...]
     difference: float | None = None  # largest difference of outputs, relative; None if not asked
@@ -93,13 +87,6 @@ class Written(Tabular):
     what: str = ""  # what it is, in words
     blocks: tuple[Nearness, ...] = ()  # align: distances by block, the whole model last
     by: str = ""  # align: what it went by, in words
-    tensors: Mapping[str, Array] = field(default_factory=dict, repr=False)  # if in memory
-    config: Mapping[str, Any] = field(default_factory=dict, repr=False)
-
-    @property
-    def as_checkpoint(self) -> Path | tuple[Mapping[str, Array], Mapping[str, Any]]:
-        """The input for other functions: the directory, or the weights and their config."""
-        return (self.tensors, self.config) if self.directory is None else self.directory
 
     @property
     def agrees(self) -> bool:
@@ -313,8 +300,6 @@ def _write(
     """Write parts as they come, and compare with the model that they came from."""
     inputs = [] if other is None else other.store.inputs
     changes: list[Moved] = []
-    kept = Kept(model)
-    memory = nullcontext(Saving(model, kept))
     difference = None
 
     def compared(place: Any) -> None:
@@ -326,7 +311,7 @@ def _write(
                 ours, theirs = (outputs(each, tokens, progress) for each in (model, written))
             difference = furthest(ours, theirs)
 
-    with memory if target is None else saving(model, target, inputs, compared) as save:
+    with saving(model, target, inputs, compared) as save:
         for done, (part, tensors) in enumerate(parts):
             progress("writing", done, len(model.parts))
             save.part(part, tensors)
@@ -335,18 +320,9 @@ def _write(
                     Moved(part, name, _change(model.part(part, [name])[name], value))
                     for name, value in tensors.items()
                 ]
-    if target is None:
-        compared((kept.arrays, model.store.config))
     unit = model.roundoff()
     return Written(
-        None if target is None else Path(target),
-        unit,
-        tuple(changes),
-        difference,
-        outputs_tolerance(unit),
-        model.unused,
-        tensors=kept.arrays if target is None else {},
-        config=model.store.config if target is None else {},
+        unit, tuple(changes), difference, outputs_tolerance(unit), model.unused, **save.saved
     )
 
 

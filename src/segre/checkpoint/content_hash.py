@@ -24,10 +24,11 @@ import numpy as np
 
 from segre.checkpoint.fingerprint import Number, numbers
 from segre.checkpoint.model import Model, Progress, no_progress
+from segre.checkpoint.overflow import within_float64
 from segre.errors import CheckpointError
-from segre.fields.interface import Array
 from segre.files import shown
 from segre.finding import Status, Unbounded
+from segre.models import Source
 from segre.shown import Tabular
 
 VERSION = 2  # of hashes of functions; 1 had fewer invariants
@@ -35,6 +36,7 @@ STEPS = {"fine": 2.0**-8, "coarse": 2.0**-3}
 TOO_COARSE = 1 / 8  # of a step: an error beyond this makes most numbers lie near edges
 LISTED = 4  # numbers on edges, both of whose sides are listed
 LENGTH = 32  # hexadecimal digits
+LONGEST = 100_000_000  # bytes of a file with hashes
 Level = Literal["fine", "coarse"]
 
 
@@ -196,22 +198,39 @@ class Hashes(Unbounded, Tabular):
         }
 
 
-def hash_of(model: Model, progress: Progress = no_progress, *, exact: bool = False) -> ContentHash:
-    """The hashes of an opened checkpoint; with `exact`, only that of its values."""
-    architecture = str(model.spec)
-    values = _of_values(model, architecture, progress)
-    if exact:
-        return ContentHash(shown(model.name), values, architecture=architecture)
-    every = numbers(model, progress)
-    typical = float(np.median([x.error for x in every]))
-    levels: list[Level] = ["fine", "coarse"]
-    kept = [level for level in levels if typical <= TOO_COARSE * STEPS[level]] or levels[-1:]
-    functions = {level: _on_grid(level, every, architecture) for level in kept}
-    parts = {
-        part: _digest(part, [x for x in _places(kept[0], every) if x.startswith(f"{part}/")], 12)
-        for part in model.parts
-    }
-    return ContentHash(shown(model.name), values, functions, parts, every, architecture)
+@within_float64(1)
+def content_hash(
+    model: Source, *, exact: bool = False, progress: Progress = no_progress
+) -> ContentHash:
+    """The hashes of a checkpoint: of its values, and of its function (equal for moved copies).
+
+    With `exact` of its values alone, which works for all families.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from segre.checkpoint.commands import move
+    >>> from segre.checkpoint.example import example
+    >>> with TemporaryDirectory() as folder:
+    ...     model = example(f"{folder}/model")
+    ...     one, two = content_hash(model), content_hash(move(model))
+    >>> one.values == two.values, one.value == two.value, one.compare(two).verdict
+    (False, True, 'same function')
+    """
+    with Model.open(model) as opened:
+        architecture, name = str(opened.spec), shown(opened.name)
+        values = _of_values(opened, architecture, progress)
+        if exact:
+            return ContentHash(name, values, architecture=architecture)
+        every = numbers(opened, progress)
+        typical = float(np.median([x.error for x in every]))
+        levels: list[Level] = ["fine", "coarse"]
+        kept = [level for level in levels if typical <= TOO_COARSE * STEPS[level]] or levels[-1:]
+        functions = {level: _on_grid(level, every, architecture) for level in kept}
+        places = _places(kept[0], every)
+        parts = {
+            part: _digest(part, [x for x in places if x.startswith(f"{part}/")], 12)
+            for part in opened.parts
+        }
+        return ContentHash(name, values, functions, parts, every, architecture)
 
 
 def _of_values(model: Model, architecture: str, progress: Progress) -> str:
@@ -221,20 +240,14 @@ def _of_values(model: Model, architecture: str, progress: Progress) -> str:
         progress("values", done, len(model.parts))
         tensors = model.part(part)
         for name in sorted(tensors):
-            kind, data = _bytes(tensors[name])
+            plain = np.ascontiguousarray(tensors[name]) + 0.0  # no negative zeros
+            with np.errstate(over="ignore", under="ignore"):
+                single = plain.astype("<f4")
+            short = np.array_equal(single, plain)
             shape = "x".join(map(str, tensors[name].shape))
-            whole.update(f"{part} {name} {shape} {kind} ".encode())
-            whole.update(data)
+            whole.update(f"{part} {name} {shape} {'f4' if short else 'f8'} ".encode())
+            whole.update((single if short else plain.astype("<f8")).data)
     return whole.hexdigest()[:LENGTH]
-
-
-def _bytes(tensor: Array) -> tuple[str, Any]:
-    plain = np.ascontiguousarray(tensor) + 0.0  # no negative zeros
-    with np.errstate(over="ignore", under="ignore"):
-        single = plain.astype("<f4")
-    if np.array_equal(single, plain):
-        return "f4", single.data
-    return "f8", plain.astype("<f8").data
 
 
 def _places(

@@ -8,33 +8,23 @@ from pathlib import Path
 import numpy as np
 
 from segre.checkpoint.folder import new_directory
-from segre.checkpoint.shards import CONFIG
+from segre.checkpoint.layout import layout
+from segre.checkpoint.reading import CONFIG, WEIGHTS
 from segre.files import save_tensors
+from segre.models.registry import from_config
 
-_D, _FF, _WORDS, _HEADS, _KV, _LAYERS = 8, 12, 11, 2, 1, 2
 _CONFIG = {
     "model_type": "llama",
     "architectures": ["LlamaForCausalLM"],
-    "hidden_size": _D,
-    "intermediate_size": _FF,
+    "hidden_size": 8,
+    "intermediate_size": 12,
     "max_position_embeddings": 16,
-    "num_attention_heads": _HEADS,
-    "num_hidden_layers": _LAYERS,
-    "num_key_value_heads": _KV,
+    "num_attention_heads": 2,
+    "num_hidden_layers": 2,
+    "num_key_value_heads": 1,
     "rms_norm_eps": 1e-6,
     "tie_word_embeddings": False,
-    "vocab_size": _WORDS,
-}
-_LAYER = {
-    "input_layernorm": (_D,),
-    "self_attn.q_proj": (_D, _D),
-    "self_attn.k_proj": (_D * _KV // _HEADS, _D),
-    "self_attn.v_proj": (_D * _KV // _HEADS, _D),
-    "self_attn.o_proj": (_D, _D),
-    "post_attention_layernorm": (_D,),
-    "mlp.gate_proj": (_FF, _D),
-    "mlp.up_proj": (_FF, _D),
-    "mlp.down_proj": (_D, _FF),
+    "vocab_size": 11,
 }
 
 
@@ -47,22 +37,13 @@ def example(directory: str | Path, seed: int = 0) -> Path:
     ...     info(example(f"{folder}/model")).parameters
     1176
     """
-    shapes: dict[str, tuple[int, ...]] = {
-        "model.embed_tokens": (_WORDS, _D),
-        **{
-            f"model.layers.{layer}.{name}": shape
-            for layer in range(_LAYERS)
-            for name, shape in _LAYER.items()
-        },
-        "model.norm": (_D,),
-        "lm_head": (_WORDS, _D),
-    }
     rng = np.random.default_rng(seed)
     weights = {
-        f"{name}.weight": rng.standard_normal(shape).astype(np.float32)
-        for name, shape in shapes.items()
+        held.file: rng.standard_normal(held.stored_shape).astype(np.float32)
+        for every in layout(from_config(_CONFIG, "example"), "llama", _CONFIG).values()
+        for held in every
     }
     with new_directory(directory) as folder:
         (folder / CONFIG).write_text(json.dumps(_CONFIG, indent=2) + "\n")
-        save_tensors(weights, folder / "model.safetensors", {"format": "pt"})
+        save_tensors(weights, folder / WEIGHTS, {"format": "pt"})
     return Path(directory)

@@ -16,11 +16,8 @@ from pathlib import Path
 
 from segre.checkpoint.reading import refusal
 from segre.checkpoint.store import OPEN
-from segre.checkpoint.writer import TensorWriter
 from segre.errors import CheckpointError
 from segre.files import CHANGED, identity, locked, placed, sync, temporary_beside
-
-__all__ = ["TensorWriter", "carry_along", "new_directory"]
 
 WEIGHT_FILES = (
     *(".safetensors", ".safetensors.index.json", ".bin", ".bin.index.json", ".pt", ".pth", ".ckpt"),
@@ -94,7 +91,9 @@ def carry_along(source: Path, folder: Path, *, alone: bool = False) -> list[str]
 def _besides_weights(source: Path, alone: bool) -> Iterator[Path]:
     """The names of files to copy; a link that leads away is refused."""
     home = source.resolve()
-    allowed = [home, *_blobs(home)]
+    allowed, repository = [home], home.parent.parent
+    if home.parent.name == "snapshots" and re.match("(models|datasets|spaces)--", repository.name):
+        allowed.append(repository / "blobs")  # where files of the hub's cache really are
     for place, folders, files in os.walk(source):
         folders[:] = sorted(set(folders) - OTHER_FOLDERS)
         if alone:
@@ -116,43 +115,29 @@ def _besides_weights(source: Path, alone: bool) -> Iterator[Path]:
                 yield path.relative_to(source)
 
 
-def _blobs(home: Path) -> list[Path]:
-    """Where files really are, if this is a snapshot in the cache of the Hugging Face hub."""
-    repository = home.parent.parent
-    if home.parent.name == "snapshots" and re.match("(models|datasets|spaces)--", repository.name):
-        return [repository / "blobs"]
-    return []
-
-
 def _require_new(given: Path, inputs: Iterable[Path]) -> Path:
     """Where to write, without links; refused if that would overwrite or mix up anything."""
     try:
         path = given.resolve()
         loop = path.is_symlink()  # Python 3.13 returns a loop of links as it is
     except (RuntimeError, ValueError):  # older ones raise; a name with a null byte
-        loop = True
+        path, loop = given, True
+    others = [item.resolve() for item in inputs]
+    mixed = (x for x in others if path == x or path in x.parents or x in path.parents)
+    problem = ""
     if loop:
-        raise CheckpointError(f"cannot write {str(given)!r}: not the name of a directory")
-    if str(given) == "-" or (given.is_symlink() and not path.exists()):
+        problem = "not the name of a directory"
+    elif str(given) == "-" or (given.is_symlink() and not path.exists()):
         what = "a link to nothing" if given.is_symlink() else "standard output"
-        raise CheckpointError(
-            f"cannot write {str(given)!r}: this is {what}, and a directory is written; give its "
-            "name"
+        problem = f"this is {what}, and a directory is written; give its name"
+    elif other := next(mixed, None):
+        problem = f"it overlaps with the input {str(other)!r}; choose another directory"
+    elif path.exists() and (not path.is_dir() or any(path.iterdir()) or path == Path.cwd()):
+        problem = (
+            "it already exists; choose a new name, or an empty directory other than the current one"
         )
-    for other in (item.resolve() for item in inputs):
-        if path == other or path in other.parents or other in path.parents:
-            raise CheckpointError(
-                f"cannot write {str(given)!r}: it overlaps with the input {str(other)!r}; choose "
-                "another directory"
-            )
-    if path.exists() and (not path.is_dir() or any(path.iterdir()) or path == Path.cwd()):
-        raise CheckpointError(
-            f"cannot write {str(given)!r}: it already exists; choose a new name, or an empty "
-            "directory other than the current one"
-        )
-    if not path.parent.is_dir():
-        raise CheckpointError(
-            f"cannot write {str(given)!r}: {str(given.parent)!r} is not an existing directory; "
-            "create it first"
-        )
+    elif not path.parent.is_dir():
+        problem = f"{str(given.parent)!r} is not an existing directory; create it first"
+    if problem:
+        raise CheckpointError(f"cannot write {str(given)!r}: {problem}")
     return path

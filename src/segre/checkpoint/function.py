@@ -18,7 +18,7 @@ import numpy as np
 from segre.checkpoint.model import Model
 from segre.errors import CheckpointError
 from segre.fields.real import Real
-from segre.models.relevance import unknown_differences
+from segre.models.registry import unknown_differences
 from segre.transformer.choices import KEYS
 from segre.transformer.forward import query_factors
 from segre.transformer.rotary import frequencies

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import io
+import logging
 import mmap
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +15,6 @@ import numpy as np
 from safetensors import SafetensorError
 
 from segre.checkpoint.folder import new_directory
-from segre.checkpoint.quiet import quiet
 from segre.checkpoint.reading import reading, refusal, require_file
 from segre.errors import CheckpointError
 from segre.files import CHANGED, identity, ordinary_file
@@ -19,6 +23,18 @@ from segre.values import quote
 
 NEEDED = ("torch", "transformers", "gguf", "accelerate")
 RESCALED = (b"rope_freqs.weight", b"rope_factors_long.weight", b".rope.scaling.factor")
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Suppress progress bars, warnings and logs of libraries inside the block."""
+    level = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with redirect_stderr(io.StringIO()), warnings.catch_warnings(action="ignore"):
+            yield
+    finally:
+        logging.disable(level)
 
 
 def convert(file: str | Path, target: str | Path) -> list[str]:
@@ -44,7 +60,9 @@ def convert(file: str | Path, target: str | Path) -> list[str]:
             f"its rotary frequencies are rescaled ({lost[0].decode()}), which the transformers "
             "library would ignore; download the model as safetensors",
         )
-    torch, transformers = _libraries()
+    torch, transformers, *_ = [  # which take seconds to import
+        library(name, "converting GGUF", extra="models", error=CheckpointError) for name in NEEDED
+    ]
     with new_directory(target, [source]) as folder, quiet():
         model = _model(source, torch, transformers)
         try:
@@ -55,14 +73,6 @@ def convert(file: str | Path, target: str | Path) -> list[str]:
         if identity(source) != before:
             raise refusal(source, CHANGED)
         return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
-
-
-def _libraries() -> tuple[Any, Any]:
-    """torch and transformers, which take seconds to import and may not be installed."""
-    torch, transformers, *_ = [
-        library(name, "converting GGUF", extra="models", error=CheckpointError) for name in NEEDED
-    ]
-    return torch, transformers
 
 
 def _model(source: Path, torch: Any, transformers: Any) -> Any:

@@ -36,7 +36,6 @@ class Grid:
 
     type: str  # the narrowest type that has all numbers of all matrices
     bits: int | None  # of levels with one scale for each group; None if there are no levels
-    zeros: float  # fraction of entries of matrices that are zero
 
     @property
     def dtype(self) -> DType:
@@ -48,7 +47,6 @@ def grid_of(model: Model) -> Grid:
     """The grid on which a checkpoint's matrices lie."""
     widest: list[DType] = []
     levels: list[int | None] = []
-    zeros = total = 0
     for every in model.held.values():
         for held in every:
             entry = model.store.entries[held.file]
@@ -58,14 +56,10 @@ def grid_of(model: Model) -> Grid:
             lines = [x.astype(np.float64) for x in _lines(matrix)]
             widest.append(_narrowest(lines, entry.dtype))
             levels.append(_levels(lines, matrix, entry.dtype))
-            zeros += sum(int((x == 0).sum()) for x in lines)
-            total += sum(len(x) for x in lines)
     known = [bits for bits in levels if bits is not None]
     on = len(known) >= MOST * len(levels) and bool(known)
     kind = min(widest, key=unit_roundoff, default=FLOATS["F32"])
-    return Grid(
-        dtype_name(kind), max(set(known), key=known.count) if on else None, zeros / max(total, 1)
-    )
+    return Grid(dtype_name(kind), max(set(known), key=known.count) if on else None)
 
 
 def _lines(matrix: Array) -> Iterator[Array]:

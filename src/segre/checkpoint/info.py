@@ -32,7 +32,6 @@ from segre.shown import Tabular
 from segre.symmetry.balance import DEFICIENT
 from segre.symmetry.basis import Basis
 from segre.symmetry.constants import Constants
-from segre.symmetry.space import Tensor
 from segre.transformer.spec import Transformer
 
 DEGENERATE = 1e6  # heads with larger condition numbers are named
@@ -170,6 +169,11 @@ class Info(Tabular):
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
+        redundancy: dict[str, Any] = {"counted": False, "reason": self.uncounted}
+        if self.redundancy is not None:
+            found = self.redundancy.document()
+            kept = {key: found[key] for key in ("spec", "symmetries", "notes")}
+            redundancy = {"counted": True, **kept, **found.get("redundancy", {"total": 0})}
         return {
             "name": self.name,
             "family": self.family,
@@ -180,20 +184,13 @@ class Info(Tabular):
             "files": list(self.files),
             "copies": list(self.copies),
             "unused": list(self.unused),
-            "redundancy": self._redundancy(),
+            "redundancy": redundancy,
             "measured": {
                 "roundoff": self.roundoff,
                 "ends": {part: asdict(norms) for part, norms in self.ends.items()},
                 "layers": [layer.document() for layer in self.layers],
             },
         }
-
-    def _redundancy(self) -> dict[str, Any]:
-        if self.redundancy is None:
-            return {"counted": False, "reason": self.uncounted}
-        found = self.redundancy.document()
-        kept = {key: found[key] for key in ("spec", "symmetries", "notes")}
-        return {"counted": True, **kept, **found.get("redundancy", {"total": 0})}
 
 
 def describe(model: Model, progress: Progress = quiet) -> Info:
@@ -207,14 +204,18 @@ def describe(model: Model, progress: Progress = quiet) -> Info:
         else:
             with threads_for(model.spec.head):
                 layers.append(_layer(model.spec.at(found.part), found, roundoff))
-    store = model.store
+    store, path = model.store, Path(model.name)
     types: Counter[str] = Counter()
     for entry in store.entries.values():
         types[dtype_name(entry.dtype)] += entry.size
     asked = from_config(store.config, store.name).output  # logits, or a distribution
-    redundancy, uncounted = _counted(model.spec.with_output(asked))
+    redundancy, uncounted = None, None
+    try:
+        redundancy = counted(model.spec.with_output(asked))
+    except UnsupportedError as error:
+        uncounted = str(error)
     return Info(
-        name=_name(model),
+        name=path.resolve().name if path.exists() else model.name,
         family=model.family,
         spec=model.spec,
         stored=store.parameters,
@@ -231,20 +232,6 @@ def describe(model: Model, progress: Progress = quiet) -> Info:
     )
 
 
-def _name(model: Model) -> str:
-    """Its name: for a directory, the last part of its path."""
-    path = Path(model.name)
-    return path.resolve().name if path.exists() else model.name
-
-
-def _counted(spec: Transformer) -> tuple[Finding | None, str | None]:
-    """Redundant parameters, as `segre dim` counts them."""
-    try:
-        return counted(spec), None
-    except UnsupportedError as error:
-        return None, str(error)
-
-
 # --- one layer --------------------------------------------------------------------------------
 
 
@@ -258,11 +245,15 @@ def _layer(spec: Transformer, found: Reduced, roundoff: float) -> LayerInfo:
     units, shared = (
         _units(spec, w, kind) if kind in kinds(w) else None for kind in (UNITS, SHARED)
     )
-    special = [*_special_heads("OV", ov, roundoff), *_special_heads("QK", qk, roundoff)]
-    special += [*_special_patterns(spec, w), *_special_units("MLP units", units)]
-    special += [*_special_units("shared MLP units", shared), *_special_experts(w)]
-    gauge = _gauge(found)
-    return LayerInfo(int(found.part), ov, qk, gauge, units, shared, tuple(special))
+    special = (
+        *_special_heads("OV", ov, roundoff),
+        *_special_heads("QK", qk, roundoff),
+        *_special_patterns(spec, w),
+        *_special_units("MLP units", units),
+        *_special_units("shared MLP units", shared),
+        *_pairs("experts", equal_experts(w), "the same affinities"),
+    )
+    return LayerInfo(int(found.part), ov, qk, _gauge(found), units, shared, special)
 
 
 def _products(left: Array, right: Array, roundoff: float) -> tuple[Product, ...]:
@@ -313,13 +304,12 @@ def _norms(found: Reduced) -> Norms:
     return Norms(
         (float(min(g.min() for g in gains)), float(max(g.max() for g in gains))) if gains else None,
         max(shifts, default=None),
-        {tensor[1]: share for tensor, share in found.shares.items() if _own(found, tensor)},
+        {
+            name: share
+            for (part, name), share in found.shares.items()
+            if part == found.part and not name.startswith("b_")
+        },
     )
-
-
-def _own(found: Reduced, tensor: Tensor) -> bool:
-    """Whether a tensor is a matrix of a part, whose share without effect is shown."""
-    return tensor[0] == found.part and not tensor[1].startswith("b_")
 
 
 def _units(spec: Transformer, w: Tensors, kind: str) -> Units:
@@ -334,12 +324,9 @@ def _units(spec: Transformer, w: Tensors, kind: str) -> Units:
     size = size.ravel()
     usual = 0.0 if dead.all() else float(np.median(size[~dead]))
     weak = (size < WEAK * usual) & ~dead
-    pairs = _from_one(duplicate_units(spec, w, kind))
-    return Units(len(size), _numbers(dead), _numbers(weak), pairs)
-
-
-def _numbers(chosen: Array) -> tuple[int, ...]:
-    return tuple((np.flatnonzero(chosen) + 1).tolist())
+    pairs = tuple((i + 1, j + 1) for i, j in duplicate_units(spec, w, kind))
+    named = [tuple((np.flatnonzero(chosen) + 1).tolist()) for chosen in (dead, weak)]
+    return Units(len(size), named[0], named[1], pairs)
 
 
 # --- what is special, in words ----------------------------------------------------------------
@@ -359,9 +346,7 @@ def _special_heads(name: str, heads: tuple[Product, ...], roundoff: float) -> It
 def _special_patterns(spec: Transformer, w: Tensors) -> Iterator[str]:
     if spec.qknorm and free_planes(spec, w).any():
         yield f"{int(free_planes(spec, w).sum())} rotary planes have equal gains"
-    pairs = _from_one(equal_patterns(spec, w))
-    if pairs:
-        yield f"heads {_first(pairs)} have the same attention pattern"
+    yield from _pairs("heads", equal_patterns(spec, w), "the same attention pattern")
 
 
 def _special_units(name: str, units: Units | None) -> Iterator[str]:
@@ -371,21 +356,12 @@ def _special_units(name: str, units: Units | None) -> Iterator[str]:
         yield f"{name} {listed(np.array(units.dead) - 1)} have zero output"
     if units.weak:
         yield f"{name} {listed(np.array(units.weak) - 1)} have almost zero output"
-    if units.duplicates:
-        yield f"{name} {_first(units.duplicates)} have parallel input weights"
+    pairs = [(i - 1, j - 1) for i, j in units.duplicates]
+    yield from _pairs(name, pairs, "parallel input weights")
 
 
-def _special_experts(w: Tensors) -> Iterator[str]:
-    pairs = _from_one(equal_experts(w))
+def _pairs(name: str, pairs: list[tuple[int, int]], what: str) -> Iterator[str]:
+    """The first pair in words, counted from 1, and how many more there are."""
     if pairs:
-        yield f"experts {_first(pairs)} have the same affinities"
-
-
-def _from_one(pairs: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    return tuple((i + 1, j + 1) for i, j in pairs)
-
-
-def _first(pairs: tuple[tuple[int, int], ...]) -> str:
-    """The first pair in words, and how many more there are."""
-    i, j = pairs[0]
-    return f"{i} and {j}" + (f" (and {len(pairs) - 1} more pairs)" if len(pairs) > 1 else "")
+        more = f" (and {len(pairs) - 1} more pairs)" if len(pairs) > 1 else ""
+        yield f"{name} {pairs[0][0] + 1} and {pairs[0][1] + 1}{more} have {what}"

@@ -1,23 +1,29 @@
-"""Token sequences to run a model on: random, or read from a text with its tokenizer."""
+"""Token sequences to run one model on, or two side by side: random, or read from a text.
+
+A text is read with the tokenizer of the model's directory.
+"""
 
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from segre.checkpoint.model import Model
+from segre.checkpoint.outputs import random_tokens as random_inputs
 from segre.checkpoint.reading import refusal
-from segre.errors import SegreError, SpecError, TooLargeError
+from segre.checkpoint.untied import untied
+from segre.errors import CheckpointError, SegreError, SpecError, TooLargeError
 from segre.fields.interface import Array
 from segre.files import read_given, shown
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.libraries import library
+from segre.transformer.forward import Tokens
 from segre.transformer.spec import Transformer
 from segre.values import quote
 
@@ -28,6 +34,7 @@ TOKENIZER = "tokenizer.json"
 LARGEST_TOKENIZER = 200_000_000
 LETTERS = 40  # that a token has at most, on average: no more of a text is read
 PATCHES = 1 << 20  # random patches have numbers below
+WAYS = ("weights", "activations")  # to align
 
 
 def vocabulary(spec: Transformer) -> int:
@@ -42,7 +49,7 @@ def longest(spec: Transformer) -> int | None:
 
 @dataclass(frozen=True)
 class Inputs:
-    """Token sequences, in batches of one length each."""
+    """Token sequences of one length, in batches."""
 
     batches: tuple[Array, ...]  # tokens (inputs, length)
     kind: str  # "random tokens", or the name of a text
@@ -55,8 +62,8 @@ class Inputs:
 
     @property
     def length(self) -> int:
-        """Tokens of the longest."""
-        return max(int(batch.shape[1]) for batch in self.batches)
+        """Tokens of a sequence."""
+        return int(self.batches[0].shape[1])
 
     @property
     def said(self) -> str:
@@ -76,36 +83,28 @@ def random_tokens(
     length = _length(model, length)
     _require("count", count, 1)
     ids = np.random.default_rng(seed).integers(vocabulary(model.spec), size=(count, length))
-    return Inputs(tuple(_batches(model, ids.tolist())), RANDOM, seed)
+    return Inputs(tuple(_batches(model, ids)), RANDOM, seed)
 
 
 def read_text(
-    model: Model,
-    file: str | Path,
-    count: int = COUNT,
-    length: int | None = None,
-    *,
-    lines: bool = False,
+    model: Model, file: str | Path, count: int = COUNT, length: int | None = None
 ) -> Inputs:
-    """The first sequences of a text file: pieces of `length` tokens, or its lines, cut there.
+    """The first pieces of a text file, each of `length` tokens.
 
-    A piece that is shorter is left out unless it is the only one; so is a line of one token.
-    The tokenizer is that of the model's directory, and adds its special tokens.
+    A shorter piece is left out unless it is the only one. The tokenizer is that of the model's
+    directory, and adds its special tokens.
     """
     length = _length(model, length)
     _require("count", count, 1)
-    text = _read(Path(file), count * length * LETTERS)
-    given = [line for line in text.splitlines() if line.strip()][:count] if lines else [text]
-    rows = [ids for part in given for ids in _tokenized(model, part, length, whole=not lines)]
-    rows = [ids for ids in rows if len(ids) > 1][:count]
-    if not rows:
+    rows = _tokenized(model, _read(Path(file), count * length * LETTERS), length)[:count]
+    if len(rows[0]) < 2:
         raise SpecError(f"text {quote(str(file))}: fewer than 2 tokens; give a longer text")
     if max(map(max, rows)) >= vocabulary(model.spec):
         raise refusal(
             Path(model.name),
             f"the tokenizer has more tokens than the {vocabulary(model.spec)} of the model",
         )
-    return Inputs(tuple(_batches(model, rows)), shown(file))
+    return Inputs(tuple(_batches(model, np.array(rows))), shown(file))
 
 
 def shortened(
@@ -179,8 +178,8 @@ def _read(file: Path, letters: int) -> str:
         raise SpecError(f"text {quote(str(file))}: cannot be read ({said})") from None
 
 
-def _tokenized(model: Model, text: str, length: int, *, whole: bool) -> list[list[int]]:
-    """Pieces of a text as tokens; only the first of a line."""
+def _tokenized(model: Model, text: str, length: int) -> list[list[int]]:
+    """Pieces of a text as tokens; a shorter one only if there is no other."""
     tokenizer = _tokenizer(model)
     if tokenizer.num_special_tokens_to_add(False) >= length:
         raise SpecError(
@@ -188,11 +187,8 @@ def _tokenized(model: Model, text: str, length: int, *, whole: bool) -> list[lis
         )
     tokenizer.enable_truncation(length)
     found = tokenizer.encode(text)
-    if not whole:
-        return [found.ids]
     pieces = [found.ids, *(more.ids for more in found.overflowing)]
-    full = [ids for ids in pieces if len(ids) == length]
-    return full or pieces[:1]
+    return [ids for ids in pieces if len(ids) == length] or pieces[:1]
 
 
 def _tokenizer(model: Model) -> Any:
@@ -217,16 +213,115 @@ def _tokenizer(model: Model) -> Any:
     return tokenizer
 
 
-def _batches(model: Model, rows: list[list[int]]) -> Iterator[Array]:
-    """Batches of sequences of equal length that fit into memory."""
-    for length, same in groupby(sorted(rows, key=len), key=len):
-        group = list(same)
-        one = 4 * length * (3 * model.spec.heads * length + 24 * model.spec.d)
-        if one > DEFAULT_LIMIT:
-            raise TooLargeError(
-                f"length: {length} tokens need about {one / 2**30:,.1f} GiB of memory; give a "
-                "smaller length"
-            )
-        step = max(1, AT_ONCE // one)
-        for start in range(0, len(group), step):
-            yield np.array(group[start : start + step])
+def _batches(model: Model, rows: Array) -> Iterator[Array]:
+    """Batches of sequences that fit into memory."""
+    length = rows.shape[1]
+    one = 4 * length * (3 * model.spec.heads * length + 24 * model.spec.d)
+    if one > DEFAULT_LIMIT:
+        raise TooLargeError(
+            f"length: {length} tokens need about {one / 2**30:,.1f} GiB of memory; give a "
+            "smaller length"
+        )
+    step = max(1, AT_ONCE // one)
+    return (rows[start : start + step] for start in range(0, len(rows), step))
+
+
+# --- two models side by side ----------------------------------------------------------------------
+
+
+def common_inputs(
+    one: Model,
+    two: Model,
+    text: str | Path | None = None,
+    seed: int = 0,
+    *,
+    count: int = COUNT,
+    length: int | None = None,
+) -> tuple[Inputs | None, list[Tokens]]:
+    """The first pieces of a text, with the common tokenizer; without a text, random tokens.
+
+    Models whose inputs are matrices get random matrices.
+    """
+    if text is None and not one.spec.embedded:
+        return None, [random_inputs(one.spec, seed, batch=32)]
+    if text is None:
+        found = random_tokens(one, count, length, seed)
+    else:
+        require_same_tokenizer(one, two)
+        reader = one if _file(one) is not None or _file(two) is None else two
+        found = read_text(reader, text, count, length)
+    return found, [Tokens(batch) for batch in found.batches]
+
+
+@dataclass(frozen=True)
+class Way:
+    """How two checkpoints are aligned: by weights, or by activations on a text or random tokens."""
+
+    by: str = "weights"
+    text: str | Path | None = None
+    rounds: int = 1
+    seed: int = 0
+    length: int | None = None  # of the sequences, in tokens
+    untie: bool = False  # give both an unembedding of their own
+
+    def __post_init__(self) -> None:
+        if self.by not in WAYS:
+            raise SpecError(f"by: {self.by!r} is not allowed; allowed: {', '.join(WAYS)}")
+        if self.rounds < 1:
+            raise SpecError(f"rounds: {self.rounds} is not allowed; allowed: whole numbers from 1")
+        if self.text is not None and self.by != "activations":
+            raise SpecError("--text is used only with --by activations; add --by activations")
+
+    def opened(self, model: Model) -> Model:
+        """A model, prepared for alignment."""
+        return untied(model) if self.untie else model
+
+    def inputs(self, one: Model, two: Model) -> tuple[str, list[Tokens]]:
+        """A description of the alignment, and the tokens on which both are run."""
+        if self.by == "weights":
+            return "weights", []
+        found, batches = common_inputs(one, two, self.text, self.seed, length=self.length)
+        if found is None:
+            return f"activations on random inputs, seed {self.seed}", batches
+        return f"activations on {found.said}", batches
+
+
+def require_same_tokenizer(one: Model, two: Model) -> None:
+    """Refuse two checkpoints whose tokenizers use an id for different tokens."""
+    ours, theirs = _tokens(one), _tokens(two)
+    if ours is None or theirs is None:
+        return
+    apart = [number for number in ours.keys() & theirs.keys() if ours[number] != theirs[number]]
+    if apart:
+        first = min(apart)
+        raise CheckpointError(
+            f"{one.name!r} and {two.name!r} have different tokenizers: token {first} is "
+            f"{ours[first]!r} in one and {theirs[first]!r} in the other"
+        )
+
+
+def _file(model: Model) -> Path | None:
+    file = None if model.folder is None else model.folder / TOKENIZER
+    return file if file is not None and file.is_file() else None
+
+
+def _tokens(model: Model) -> dict[int, str] | None:
+    """The tokens by number, as tokenizer.json has them; None if there is none that can be read."""
+    file = _file(model)
+    if file is None:
+        return None
+    try:
+        data = json.loads(read_given(file, LARGEST_TOKENIZER))
+        return _listed(data)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None  # said by what needs it
+
+
+def _listed(data: Mapping[str, Any]) -> dict[int, str]:
+    vocab = data["model"]["vocab"]
+    if isinstance(vocab, list):  # of Unigram: tokens with their scores
+        out = {number: str(entry[0]) for number, entry in enumerate(vocab)}
+    else:
+        out = {int(number): str(token) for token, number in vocab.items()}
+    added = data.get("added_tokens") or []
+    return out | {int(token["id"]): str(token["content"]) for token in added}

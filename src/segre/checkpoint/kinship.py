@@ -102,29 +102,26 @@ class Kinship:
 
 def kinship(one: Model, two: Model, progress: Progress = no_progress) -> Kinship:
     """Look for the nearest relatives of heads and units; numbers of both may differ."""
-    counts: dict[str, list[_Count]] = {"heads": [], "units": []}
+    counts: dict[str, list[Array]] = {"heads": [], "units": []}
     rng = np.random.default_rng(0)
     silent, squares = np.zeros(2, int), np.zeros(2)
-    for done, (part, a, b) in enumerate(_in_one_basis(one, two)):
+    kinds = (("heads", "W_O", _head_sizes, _heads), ("units", "W_up", unit_sizes, _units))
+    for done, (part, *both) in enumerate(_in_one_basis(one, two)):
         progress("relatives", done, len(one.parts))
-        spec = one.spec.at(part)
-        squares += [_squares(w) for w in (a, b)]
-        alive = [_writing(_head_sizes(w)) for w in (a, b)]
-        silent += [int((~x).sum()) for x in alive]
-        counts["heads"].append(_count(*_heads(spec, a, b, alive), rng))
-        if "W_up" in a and "W_up" in b:
-            alive = [_writing(unit_sizes(w).ravel()) for w in (a, b)]
-            silent += [int((~x).sum()) for x in alive]
-            counts["units"].append(_count(*_units(spec, a, b, alive, rng), rng))
-    kinds = {kind: sum(found[1:], found[0]) for kind, found in counts.items() if found}
-    known = {kind: x for kind, x in kinds.items() if x.asked}
-    shares = {kind: x.crossing / x.asked for kind, x in known.items()}
-    draws = np.mean([x.draws / x.asked for x in known.values()], axis=0) if known else np.ones(1)
+        squares += [_squares(w) for w in both]
+        for kind, name, sizes, likeness in kinds:
+            if all(name in w for w in both):
+                alive = [_writing(sizes(w).ravel()) for w in both]
+                silent += [int((~x).sum()) for x in alive]
+                counts[kind].append(_count(likeness(one.spec.at(part), both, alive, rng), rng))
+    known = {kind: x for kind, found in counts.items() if found and (x := sum(found))[0]}
+    shares = {kind: float(x[1] / x[0]) for kind, x in known.items()}
+    draws = np.mean([x[3:] / x[0] for x in known.values()], axis=0) if known else np.ones(1)
     return Kinship(
         shares.get("heads"),
         shares.get("units"),
-        sum(x.asked for x in known.values()),
-        float(np.mean([x.distance / x.asked for x in known.values()])) if known else 0.0,
+        int(sum(x[0] for x in known.values())),
+        float(np.mean([x[2] / x[0] for x in known.values()])) if known else 0.0,
         float(draws.mean()),
         float(draws.std()),
         (int(silent[0]), int(silent[1])),
@@ -149,7 +146,7 @@ def _head_sizes(w: Tensors) -> Array:
     V = w["W_V"][:, 0]
     gram = V @ V.swapaxes(1, 2)
     squares = np.einsum("hgdv,hgdw,hvw->hg", w["W_O"], w["W_O"], gram, optimize=True)
-    return np.asarray(np.sqrt(squares.clip(0)).ravel())
+    return np.asarray(np.sqrt(squares.clip(0)))
 
 
 def _in_one_basis(one: Model, two: Model) -> Iterator[tuple[str, Tensors, Tensors]]:
@@ -168,52 +165,40 @@ def _in_one_basis(one: Model, two: Model) -> Iterator[tuple[str, Tensors, Tensor
 # --- likeness ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Likeness:
-    """Similarity of some members of one model to all members of both models."""
-
-    own: Array  # (asked, all of this model); of itself, minus infinity
-    other: Array  # (asked, all of the other model)
-
-
 def _heads(
-    spec: Transformer, a: Tensors, b: Tensors, alive: list[Array]
-) -> tuple[_Likeness, _Likeness]:
+    spec: Transformer, both: list[Tensors], alive: list[Array], _rng: np.random.Generator
+) -> list[tuple[Array, Array]]:
+    """Of the heads of either model: likeness to those of their own model, and of the other."""
+
     def flat(i: int, j: int) -> Array:
-        found = head_likeness(spec, (a, b)[i], (a, b)[j]) / 2
+        found = head_likeness(spec, both[i], both[j]) / 2
         kv, other, group, theirs = found.shape
         square = found.transpose(0, 2, 1, 3).reshape(kv * group, other * theirs)
         return np.asarray(square[np.ix_(alive[i], alive[j])])
 
-    across = flat(0, 1)
-    return (
-        _Likeness(_apart_from_itself(flat(0, 0)), across),
-        _Likeness(_apart_from_itself(flat(1, 1)), across.T),
-    )
-
-
-def _apart_from_itself(square: Array) -> Array:
-    np.fill_diagonal(square, -np.inf)
-    return square
+    across, *own = flat(0, 1), flat(0, 0), flat(1, 1)
+    for square in own:
+        np.fill_diagonal(square, -np.inf)
+    return [(own[0], across), (own[1], across.T)]
 
 
 def _units(
-    spec: Transformer, a: Tensors, b: Tensors, alive: list[Array], rng: np.random.Generator
-) -> tuple[_Likeness, _Likeness]:
-    """Units by what they read and write; those of all experts together."""
-    both = [
-        {name: rows[writing] for name, rows in _unit_rows(w).items()}
-        for w, writing in zip((a, b), alive, strict=True)
+    spec: Transformer, both: list[Tensors], alive: list[Array], rng: np.random.Generator
+) -> list[tuple[Array, Array]]:
+    """The same of units, by what they read and write; those of all experts together."""
+    rows = [
+        {name: x[writing] for name, x in _unit_rows(w).items()}
+        for w, writing in zip(both, alive, strict=True)
     ]
     out = []
-    for mine, other in (both, both[::-1]):
+    for mine, other in (rows, rows[::-1]):
         n = len(mine["up"])
         asked = np.arange(n) if n <= MANY else np.sort(rng.choice(n, ASKED, replace=False))
-        some = {name: rows[asked] for name, rows in mine.items()}
+        some = {name: x[asked] for name, x in mine.items()}
         own = _alike(spec, some, mine)
         own[np.arange(len(asked)), asked] = -np.inf
-        out.append(_Likeness(own, _alike(spec, some, other)))
-    return out[0], out[1]
+        out.append((own, _alike(spec, some, other)))
+    return out
 
 
 def _alike(spec: Transformer, one: Tensors, two: Tensors) -> Array:
@@ -231,54 +216,35 @@ def _unit_rows(w: Tensors) -> Tensors:
     rows = {name: w[f"W_{name}"].reshape(-1, d) for name in ("gate", "up") if f"W_{name}" in w}
     rows["down"] = np.moveaxis(w["W_down"], -2, -1).reshape(-1, d)
     dtype = np.float32 if len(rows["up"]) > MANY else np.float64
-    return {name: _unit_length(x).astype(dtype) for name, x in rows.items()}
-
-
-def _unit_length(rows: Array) -> Array:
-    size = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.asarray(rows / np.where(size > 0, size, 1))
+    size = {name: np.linalg.norm(x, axis=1, keepdims=True) for name, x in rows.items()}
+    return {
+        name: (x / np.where(size[name] > 0, size[name], 1)).astype(dtype)
+        for name, x in rows.items()
+    }
 
 
 # --- counts -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Count:
-    """Members that were asked, and those whose nearest relative is in the other model."""
+def _count(likeness: list[tuple[Array, Array]], rng: np.random.Generator) -> Array:
+    """How many were asked, how many of them have their nearest relative in the other model, the sum
+    of the distances to it, and the second number again if members of both are exchanged at random.
 
-    asked: int
-    crossing: int
-    distance: float  # summed
-    draws: Array  # crossing, if members of both models are exchanged at random
-
-    def __add__(self, other: _Count) -> _Count:
-        return _Count(
-            self.asked + other.asked,
-            self.crossing + other.crossing,
-            self.distance + other.distance,
-            self.draws + other.draws,
-        )
-
-
-def _count(one: _Likeness, two: _Likeness, rng: np.random.Generator) -> _Count:
-    """Those that were asked; if one has fewer (pruned), only that one is asked."""
-    sizes = one.own.shape[1], two.own.shape[1]
+    If one model has fewer (pruned), only its members are asked.
+    """
+    sizes = [own.shape[1] for own, _ in likeness]
+    out = np.zeros(3 + DRAWS)
     if min(sizes) == 0:
-        return _Count(0, 0, 0.0, np.zeros(DRAWS))
-    asked = [x for x, own, other in ((one, *sizes), (two, *sizes[::-1])) if own <= other]
-    nearest, distance, crossing = [], 0.0, 0
-    for x in asked:
-        own, other = x.own.max(axis=1), x.other.max(axis=1)
-        crossing += int((other > own).sum())
-        distance += float(np.sqrt((2 - 2 * other).clip(0)).sum())
-        first = np.concatenate([x.own, x.other], axis=1).argmax(axis=1)
-        nearest.append((x.own.argmin(axis=1), first))  # itself, and its nearest
-    number = sum(len(who) for who, _ in nearest)
-    draws = np.zeros(DRAWS)
-    for n, (who, first) in enumerate(nearest):
-        size = asked[n].own.shape[1]
-        labels = np.arange(sum(sizes)) < size
+        return out
+    asked = [(own, other) for own, other in likeness if own.shape[1] <= other.shape[1]]
+    for own, other in asked:
+        nearest = other.max(axis=1)
+        crossing = (nearest > own.max(axis=1)).sum()
+        out[:3] += len(own), crossing, np.sqrt((2 - 2 * nearest).clip(0)).sum()
+    for own, other in asked:
+        itself, first = own.argmin(axis=1), np.hstack([own, other]).argmax(axis=1)
+        labels = np.arange(sum(sizes)) < own.shape[1]
         for draw in range(DRAWS):
             mixed = rng.permutation(labels)
-            draws[draw] += (mixed[who] != mixed[first]).sum()
-    return _Count(number, crossing, distance, draws)
+            out[3 + draw] += (mixed[itself] != mixed[first]).sum()
+    return out

@@ -19,8 +19,8 @@ import numpy as np
 
 from segre.fields.interface import Array
 from segre.models.config import Config
-from segre.models.family import Names, Stored
 from segre.models.registry import family_of
+from segre.models.stored import MAPS, Names, Stored
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import part_shapes, parts
 
@@ -59,95 +59,68 @@ class Held:
 
     @property
     def stored_shape(self) -> Shape:
-        """The shape in the file."""
-        return self.how.lies or self._flat_shape
-
-    @property
-    def _flat_shape(self) -> Shape:
-        """The same, if it is a vector or a matrix, or a stack of those."""
-        rows = sum(rows for rows, _ in self._matrices())
-        columns = self._matrices()[0][1]
-        if _is_vector(self.names[0]):
-            return (rows,)
-        if self.how.stacked:
-            first = self.shapes[0][0]
-            if self.names[0].startswith("c_"):
-                return (first, rows // first)
-            own = (rows // first, columns)
-            return (first, *(own[::-1] if self.across else own))
-        return (columns, rows) if self.across else (rows, columns)
+        """The shape in the file: a vector or a matrix, or a stack of those, unless it says."""
+        rows, columns = sum(n for n, _ in self._matrices()), self._matrices()[0][1]
+        own = (rows // self._count, columns)[: 1 if _is_vector(self.names[0]) else 2]
+        stack = (self._count,) if self.how.stacked else ()
+        return self.how.lies or (*stack, *(own[::-1] if self.across else own))
 
     def unpack(self, stored: Array) -> Tensors:
         """The tensors of the spec from the tensor of the file, or the part that it holds."""
-        if self._mixed:
-            return self._unmixed(stored)
-        stored = stored.reshape(self._flat_shape) if self.how.lies else stored
-        flat = (-1, stored.shape[-1]) if self.how.stacked else (stored.shape[0], -1)
-        matrix: Array = stored.reshape(flat)
+        columns = self._matrices()[0][1]
+        matrix: Array = stored.reshape(
+            self._count, *((columns, -1) if self.across else (-1, columns))
+        )
         if self.across:
-            matrix = matrix.T
+            matrix = matrix.swapaxes(-1, -2)
         if self.how.times != 1:
             matrix = matrix * self.how.times
         if self.how.plus:
             matrix = matrix + self.how.plus
-        rows = [rows for rows, _ in self._matrices()]
-        if self.how.by_head:
-            heads = self._heads
-            matrix = matrix.reshape(heads, -1, matrix.shape[1])
-            rows = [n // heads for n in rows]
-        blocks = np.split(matrix, np.cumsum(rows)[:-1], axis=-2)
+        matrix = matrix.reshape(self._groups, -1, columns)
+        if self.how.alternate:
+            count = len(self.names)
+            blocks = [np.ascontiguousarray(matrix[:, i::count]) for i in range(count)]
+        else:
+            rows = [rows // self._groups for rows, _ in self._matrices()]
+            blocks = np.split(matrix, np.cumsum(rows)[:-1], axis=1)
         every = zip(self.names, blocks, self._own_shapes(), strict=True)
         return {
-            name: _split_heads(block, shape) if name == "W_O" else block.reshape(shape)
+            name: _split_heads(block[0], shape) if name == "W_O" else block.reshape(shape)
             for name, block, shape in every
         }
 
     def pack(self, tensors: Tensors) -> Array:
         """The file's tensor from those of the spec; inverse of `unpack`."""
-        if self._mixed:
-            return self._mix(tensors)
         blocks = []
         for name, (rows, columns) in zip(self.names, self._matrices(), strict=True):
             tensor = tensors[name]
             if self.how.member is not None:
                 tensor = tensor[self.how.member]
             block = _join_heads(tensor) if name == "W_O" else tensor.reshape(rows, columns)
-            blocks.append(block.reshape(self._heads, -1, columns) if self.how.by_head else block)
-        matrix = blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=-2)
-        if self.how.by_head:
-            matrix = matrix.reshape(-1, matrix.shape[-1])
+            blocks.append(block.reshape(self._groups, -1, columns))
+        if self.how.alternate:
+            matrix = np.stack(blocks, axis=2)
+        else:
+            matrix = blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=1)
+        matrix = matrix.reshape(self._count, -1, matrix.shape[-1])
         if self.how.plus:
             matrix = matrix - self.how.plus
         if self.how.times != 1:
             matrix = matrix / self.how.times
-        return (matrix.T if self.across else matrix).reshape(self.stored_shape)
+        return (matrix.swapaxes(-1, -2) if self.across else matrix).reshape(self.stored_shape)
 
     @property
-    def _heads(self) -> int:
-        """How many heads all tensors have: query heads, or key-value heads if some have those."""
-        return min(prod(shape[:-2]) for shape in self.shapes)
+    def _count(self) -> int:
+        """How many matrices the file has: the members of a stack, or one."""
+        return self.shapes[0][0] if self.how.stacked else 1
 
     @property
-    def _mixed(self) -> bool:
-        """Whether rows of several tensors alternate, or each member of a stack is transposed."""
-        vectors = self.how.stacked and self.names[0].startswith("c_")
-        return self.how.alternate or vectors or (self.how.stacked and self.across)
-
-    def _unmixed(self, stored: Array) -> Tensors:
-        """Like `unpack`."""
-        every = stored.reshape(*stored.shape[:2], -1)
-        every = every.swapaxes(-1, -2) if self.across else every
-        count = len(self.names)
-        return {
-            name: np.ascontiguousarray(every[:, i::count]).reshape(shape)
-            for i, (name, shape) in enumerate(zip(self.names, self.shapes, strict=True))
-        }
-
-    def _mix(self, tensors: Tensors) -> Array:
-        """Like `pack`."""
-        every = np.stack([tensors[name] for name in self.names], axis=2)
-        every = every.reshape(len(every), -1, every.shape[-1])
-        return (every.swapaxes(-1, -2) if self.across else every).reshape(self.stored_shape)
+    def _groups(self) -> int:
+        """How many groups of rows follow each other: members of a stack, heads, or one."""
+        if self.how.by_head and not self.how.stacked:
+            return min(prod(shape[:-2]) for shape in self.shapes)
+        return self._count
 
     def put(self, found: Tensors, into: Tensors) -> None:
         """Add the results of `unpack` to the tensors of a part."""
@@ -173,7 +146,7 @@ class Held:
 
 
 def _is_vector(name: str) -> bool:
-    return name.startswith(("b_", "c_R")) or name.endswith((".gain", ".bias")) or name == "sinks"
+    return name.startswith(("b_", "c_")) or name.endswith((".gain", ".bias")) or name == "sinks"
 
 
 def _split_heads(matrix: Array, shape: Shape) -> Array:
@@ -187,39 +160,41 @@ def _join_heads(W_O: Array) -> Array:
 
 
 def layout(
-    spec: Transformer, family: str, config: Mapping[str, Any] | None = None
+    spec: Transformer,
+    family: str,
+    config: Mapping[str, Any] | None = None,
+    *,
+    instead: bool = False,
 ) -> dict[str, list[Held]]:
-    """The tensors of the files by part of the spec; `config` has what a spec does not say."""
-    said = _said(family, config)
+    """The tensors of the files by part of the spec; `config` has what a spec does not say.
+
+    With `instead`, those that only some files have, in place of others that hold the same.
+    """
+    said = Config(config or {}, family_of({"model_type": family}))
     out = {
-        part: list(_part(spec, part, said.family.stored(spec, part, said))) for part in parts(spec)
+        part: [
+            held
+            for held in _part(spec, part, said.family.stored(spec, part, said))
+            if held.how.instead == instead
+        ]
+        for part in parts(spec)
     }
     for part, every in out.items():
-        assert {name for held in every for name in held.names} >= set(part_shapes(spec, part))
+        assert instead or {n for held in every for n in held.names} >= {*part_shapes(spec, part)}
     return out
 
 
-def stacked(
-    spec: Transformer, family: str, config: Mapping[str, Any] | None = None
-) -> dict[str, list[Held]]:
-    """By part, tensors that some files have instead of those of `layout` that hold the same."""
-    said = _said(family, config)
-    return {
-        part: list(_part(spec, part, said.family.stacked(spec, part, said))) for part in parts(spec)
-    }
-
-
-def _said(family: str, config: Mapping[str, Any] | None) -> Config:
-    return Config(config or {}, family_of({"model_type": family}))
-
-
 def _part(spec: Transformer, part: str, names: Names) -> Iterator[Held]:
+    """Those that hold something of the part: maps of experts, or else of one MLP."""
     shapes = part_shapes(spec, part)
+    routed = {f"W_{name}": len(shapes.get(f"W_{name}", ())) == 3 for name in MAPS}
     for file, how in names.items():
         if how.shape:
-            yield Held(file, how, (how.shape,))
+            if "W_R" in shapes:
+                yield Held(file, how, (how.shape,))
             continue
-        inside = tuple(name for name in how.names if name in shapes)
+        own = (name for name in how.names if name in shapes)
+        inside = tuple(name for name in own if routed.get(name, how.routed) == how.routed)
         if inside:
             held = how if inside == how.names else replace(how, names=inside)
             yield Held(file, held, tuple(shapes[name] for name in inside))

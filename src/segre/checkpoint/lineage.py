@@ -9,6 +9,7 @@ other layers, tokens or widths (`structure`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import ceil
@@ -30,6 +31,7 @@ from segre.checkpoint.kinship import (
 from segre.checkpoint.model import Model, Progress, no_progress, unit_roundoff
 from segre.checkpoint.noise import Change, change
 from segre.checkpoint.one_form import in_one_form
+from segre.checkpoint.overflow import within_float64
 from segre.checkpoint.rounding import differences
 from segre.checkpoint.same import require_same_architecture, same_checkpoint
 from segre.checkpoint.structure import rebuilt
@@ -37,6 +39,7 @@ from segre.errors import CheckpointError
 from segre.fields.interface import Array
 from segre.files import shown
 from segre.finding import Status, Unbounded
+from segre.models import Source
 from segre.shown import Tabular
 
 Kind = Literal[
@@ -65,10 +68,8 @@ CLOSE = 0.05  # of the distance of two checkpoints: a third so near to one of th
 NEAR, UNITS = 2e-3, 32  # distance of relatives, or so many rounding errors: one function, perhaps
 SPACING = 1.0  # rounding changes a number by at most this, in spacings of the type
 ZEROED = 0.01  # numbers that became zero, for pruning
-LOST = (
-    -0.4
-)  # growth of squares by the square of the change: 1 for noise, -1 for numbers removed ...
-SURE = 10.0  # ... if the change is so many times larger than what chance does to that
+LOST = -0.4  # growth of squares by the square of the change: 1 for noise, -1 for numbers removed,
+SURE = 10.0  # if the change is so many times larger than what chance does to that
 _TRAINED_APART = (
     f"none of {NULL_PAIRS} pairs of {NULL_MODELS} independently trained models had more than "
     f"{NULL_MOST:.1%}: false positives below {ceil(1000 * NULL_ERROR) / 10}% "
@@ -108,7 +109,7 @@ class Relation(Judged):
     @property
     def calibration(self) -> str:
         """How certain the common origin is, in words."""
-        return Lineage((self.one, self.two), (self,)).calibration
+        return _calibration([self])
 
     @property
     def digits(self) -> int:
@@ -132,6 +133,15 @@ class Relation(Judged):
         }
 
 
+def _calibration(pairs: Sequence[Relation]) -> str:
+    limits = sorted(pair.kinship.threshold for pair in pairs if pair.kinship is not None)
+    if not limits:
+        return ""
+    digits = max(pair.digits for pair in pairs) - 2
+    ends = dict.fromkeys(f"{x:.{digits}%}" for x in (limits[0], limits[-1]))
+    return f"threshold {' to '.join(ends)}; {_TRAINED_APART}"
+
+
 @dataclass(frozen=True)
 class Lineage(Unbounded, Tabular):
     """All pairs of several checkpoints, their distances, and the tree of the distances."""
@@ -145,12 +155,7 @@ class Lineage(Unbounded, Tabular):
     @property
     def calibration(self) -> str:
         """How certain common origins are, in words."""
-        limits = sorted(pair.kinship.threshold for pair in self.pairs if pair.kinship is not None)
-        if not limits:
-            return ""
-        digits = max(pair.digits for pair in self.pairs) - 2
-        ends = dict.fromkeys(f"{x:.{digits}%}" for x in (limits[0], limits[-1]))
-        return f"threshold {' to '.join(ends)}; {_TRAINED_APART}"
+        return _calibration(self.pairs)
 
     @property
     def verdict(self) -> Kind | None:
@@ -264,8 +269,13 @@ def _identical(one: Model, two: Model) -> Relation | None:
 def _compared(one: Model, two: Model, progress: Progress) -> Relation:
     """The verdict on two whose layers and tokens are in the same places."""
     names = one.name, two.name
-    if keys := differing_keys(one.spec, two.spec):
-        return _smaller(one, two, sorted(keys), progress)
+    if keys := differing_keys(one.spec, two.spec):  # the number of heads or units
+        kin = kinship(one, two, progress)
+        if kin.related is not True:
+            return _strangers(names, kin)
+        both = ((key, getattr(one.spec, key), getattr(two.spec, key)) for key in sorted(keys))
+        said = ", ".join(f"{key} is {a} and {b}" for key, a, b in both)
+        return Relation(*names, "pruned", f"{said}; {kin.in_words()}", kin)
     if (equal := _identical(one, two)) is not None:
         return equal
     found = differences(one, two)
@@ -276,22 +286,11 @@ def _compared(one: Model, two: Model, progress: Progress) -> Relation:
         if same.same:
             return Relation(*names, *_same(same, in_place=found.in_place), kin)
     if kin.related is not True:
-        return Relation(*names, *_strangers(kin), kin)
+        return _strangers(names, kin)
     grids = grid_of(one), grid_of(two)
     coarser = max((grid.dtype for grid in grids), key=unit_roundoff)
     changed = change(one, two, coarser, progress)
     return Relation(*names, *_changed(changed, kin, *grids), kin, changed)
-
-
-def _smaller(one: Model, two: Model, keys: list[str], progress: Progress) -> Relation:
-    """The verdict on two that differ in the number of heads or units."""
-    kin = kinship(one, two, progress)
-    if kin.related is not True:
-        return Relation(one.name, two.name, *_strangers(kin), kin)
-    said = ", ".join(
-        f"{key} is {getattr(one.spec, key)} and {getattr(two.spec, key)}" for key in keys
-    )
-    return Relation(one.name, two.name, "pruned", f"{said}; {kin.in_words()}", kin)
 
 
 def _same(same: Comparison, *, in_place: bool) -> tuple[Kind, str]:
@@ -306,10 +305,11 @@ def _same(same: Comparison, *, in_place: bool) -> tuple[Kind, str]:
     return ("same function, moved" if exact else "same up to rounding, moved"), reason
 
 
-def _strangers(kin: Kinship) -> tuple[Kind, str]:
+def _strangers(names: tuple[str, str], kin: Kinship) -> Relation:
     if kin.related is False:
-        return "unrelated", "no evidence of a common origin"
-    return "undecided", "too few heads and units, or too few similar ones, to decide"
+        return Relation(*names, "unrelated", "no evidence of a common origin", kin)
+    few = "too few heads and units, or too few similar ones, to decide"
+    return Relation(*names, "undecided", few, kin)
 
 
 def _changed(found: Change, kin: Kinship, one: Grid, two: Grid) -> tuple[Kind, str]:
@@ -349,19 +349,32 @@ def _changed(found: Change, kin: Kinship, one: Grid, two: Grid) -> tuple[Kind, s
     return "fine-tuned", f"{size}; rows changed together ({about})"
 
 
-def lineage_of(models: Sequence[Model], progress: Progress = no_progress) -> Lineage:
-    """All pairs of several opened checkpoints."""
-    if len(models) < 2:
-        raise CheckpointError(
-            "a lineage needs at least two checkpoints; give another model directory"
+@within_float64(1 << 20)
+def lineage(*models: Source, progress: Progress = no_progress) -> Lineage:
+    """How two or more checkpoints are related: verdicts on all pairs, distances, a tree.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from segre.checkpoint.commands import move
+    >>> from segre.checkpoint.example import example
+    >>> with TemporaryDirectory() as folder:
+    ...     model = example(f"{folder}/model")
+    ...     found = lineage(model, move(model, f"{folder}/moved").directory)
+    >>> found.verdict, found.groups
+    ('same function, moved', (('model', 'moved'),))
+    """
+    with ExitStack() as stack:
+        opened = [stack.enter_context(Model.open(model)) for model in models]
+        if len(opened) < 2:
+            raise CheckpointError(
+                "a lineage needs at least two checkpoints; give another model directory"
+            )
+        names = [shown(model.name) for model in opened]
+        if len(set(names)) < len(names):
+            names = [f"{name} ({i})" for i, name in enumerate(names, 1)]
+        pairs = tuple(
+            replace(related_checkpoints(one, two, progress), one=names[i], two=names[j])
+            for (i, one), (j, two) in combinations(enumerate(opened), 2)
         )
-    names = [shown(model.name) for model in models]
-    if len(set(names)) < len(names):
-        names = [f"{name} ({i})" for i, name in enumerate(names, 1)]
-    pairs = tuple(
-        replace(related_checkpoints(one, two, progress), one=names[i], two=names[j])
-        for (i, one), (j, two) in combinations(enumerate(models), 2)
-    )
     return Lineage(tuple(names), tuple(_among_others(pair, pairs) for pair in pairs))
 
 

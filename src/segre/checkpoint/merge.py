@@ -7,21 +7,20 @@ arithmetic with the weights 1 and `weight`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, nullcontext
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from segre.checkpoint.align import Alignment, FartherError, Nearness
-from segre.checkpoint.common_inputs import WAYS, Way, require_same_tokenizer
+from segre.checkpoint.inputs import WAYS, Way, require_same_tokenizer
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.overflow import within_float64
-from segre.checkpoint.saving import Kept, Saving, saving
+from segre.checkpoint.saving import Saved, Saving, saving
 from segre.errors import SpecError
-from segre.fields.interface import Array
 from segre.files import shown
 from segre.models import Source
 from segre.shown import Shown
@@ -50,21 +49,13 @@ class Aligned:
 
 
 @dataclass(frozen=True)
-class Merged(Shown):
-    """A checkpoint merged from two; other functions accept it as a checkpoint."""
+class Merged(Saved, Shown):
+    """A checkpoint merged from two."""
 
-    directory: Path | None  # None: its weights are in memory
     formula: str
     weight: float
     by: str  # what the alignment went by, in words
     aligned: tuple[Aligned, ...]
-    tensors: Mapping[str, Array] = field(default_factory=dict, repr=False)  # if in memory
-    config: Mapping[str, Any] = field(default_factory=dict, repr=False)
-
-    @property
-    def as_checkpoint(self) -> Path | tuple[Mapping[str, Array], Mapping[str, Any]]:
-        """The input for other functions: the directory, or the weights and their config."""
-        return (self.tensors, self.config) if self.directory is None else self.directory
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
@@ -129,15 +120,13 @@ def merge(
         for other in others:
             require_same_tokenizer(to, other)
         sides = [_Side(to, other, way, still=by == AS_THEY_ARE) for other in others]
-        written = _write(a, base, sides, share, target, progress)
+        saved = _write(a, base, sides, share, target, progress).saved
         return Merged(
-            None if target is None else Path(target),
             _formula(share, base is not None, by),
             share,
             sides[0].said,
             tuple(side.found() for side in sides),
-            {} if written is None else written.arrays,
-            {} if written is None else a.store.config,
+            **saved,
         )
 
 
@@ -183,20 +172,18 @@ def _write(
     weight: float,
     target: str | Path | None,
     progress: Progress,
-) -> Kept | None:
+) -> Saving:
     """Write the merge; write it again if one side turns out to be closest without alignment."""
     inputs = [path for side in sides for path in (*side.model.store.inputs, *side.to.store.inputs)]
     while True:
-        kept = Kept(one)
-        memory = nullcontext(Saving(one, kept))
         try:
-            with memory if target is None else saving(one, target, inputs) as save:
+            with saving(one, target, inputs) as save:
                 for done, (part, tensors) in enumerate(_sums(one, base, sides, weight, progress)):
                     progress("merging", done, len(one.parts))
                     save.part(part, tensors)
         except FartherError:
             continue
-        return kept if target is None else None
+        return save
 
 
 def _sums(

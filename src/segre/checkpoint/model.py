@@ -17,17 +17,17 @@ import numpy as np
 import numpy.typing as npt
 
 from segre.checkpoint.dtypes import float_info
-from segre.checkpoint.layout import Held, Tensors, layout, stacked
-from segre.checkpoint.opening import opened
-from segre.checkpoint.quantised import require_plain
-from segre.checkpoint.shards import CONFIG
+from segre.checkpoint.layout import Held, Tensors, layout
+from segre.checkpoint.opening import opened, require_plain
+from segre.checkpoint.reading import CONFIG
 from segre.checkpoint.store import Entry, Store
 from segre.errors import CheckpointError, TooLargeError
 from segre.fields.interface import Array
 from segre.fields.threads import threads_for
 from segre.files import shown
-from segre.models.family import BEFORE, BESIDE, Family, Stored
+from segre.models.family import BEFORE, BESIDE, Family
 from segre.models.registry import family_of, from_config
+from segre.models.stored import Stored
 from segre.shown import Brief
 from segre.transformer.drawn import Drawn
 from segre.transformer.forward import WeightSource
@@ -191,10 +191,8 @@ class Model(Brief):
 
     def roundoff(self) -> float:
         """The largest relative rounding error of the types in which weights are stored."""
-        types = {
-            self.store.entries[held.file].dtype for part in self.held.values() for held in part
-        }
-        return max(unit_roundoff(dtype) for dtype in types)
+        files = (held.file for every in self.held.values() for held in every)
+        return max(unit_roundoff(x) for x in {self.store.entries[file].dtype for file in files})
 
 
 def unit_roundoff(dtype: np.dtype) -> float:
@@ -213,19 +211,19 @@ def described(store: Store, *, compare: bool = True, trunk: bool = False) -> Mod
     hidden states, and all other tensors of the files are ignored.
     """
     require_plain(store)
-    name = store.name
-    aside = {"architectures"} if trunk else set()
-    config = {key: value for key, value in store.config.items() if key not in aside}
-    spec = design = from_config(config, _config_name(store), defaults=False)
+    name, named = store.name, store.config.get("architectures")
+    config = {key: x for key, x in store.config.items() if not (trunk and key == "architectures")}
+    file = name if store.directory is None else str(store.directory / CONFIG)
+    spec = design = from_config(config, file, defaults=False)
     if trunk:
         spec = spec.trunk()
-    family = family_of(store.config)
     if spec.output == "softmax":
         spec = spec.with_output("logits")
+    family = family_of(store.config)
     kind = family.model_type
     model = Model(store, kind, spec, layout(spec, kind, store.config), design=design)
     left = dict(store.entries)
-    others = stacked(spec, kind, store.config)
+    others = layout(spec, kind, store.config, instead=True)
     for part, every in model.held.items():
         chosen = _instead(family, every, others[part], left)
         model.held[part] = [_found(family, held, left, name) for held in chosen]
@@ -239,16 +237,12 @@ def described(store: Store, *, compare: bool = True, trunk: bool = False) -> Mod
     starts = tuple(before + part for before in (family.prefix, *BEFORE) for part in unused)
     model.unused = _take(left, lambda key: key.startswith(starts))
     if left:
+        title = named[0] if isinstance(named, list) and named else "(not named in config.json)"
         raise CheckpointError(
             f"checkpoint {name!r}: tensor {min(left)!r} is not part of a {kind} model of class "
-            f"{_class(store)}; allowed: the tensors of that class"
+            f"{title}; allowed: the tensors of that class"
         )
     return model
-
-
-def _config_name(store: Store) -> str:
-    """How errors name its config."""
-    return store.name if store.directory is None else str(store.directory / CONFIG)
 
 
 def _take(left: dict[str, Entry], chosen: Callable[[str], bool]) -> tuple[str, ...]:
@@ -256,11 +250,6 @@ def _take(left: dict[str, Entry], chosen: Callable[[str], bool]) -> tuple[str, .
     for key in found:
         del left[key]
     return found
-
-
-def _class(store: Store) -> str:
-    named = store.config.get("architectures")
-    return str(named[0]) if isinstance(named, list) and named else "(not named in config.json)"
 
 
 def _instead(
@@ -303,18 +292,15 @@ def _copies(model: Model, family: Family, left: dict[str, Entry], compare: bool)
             continue
         del left[file]
         out[file] = where[original]
-        if compare:
-            _require_equal(model.store, file, where[original])
+        a, b = (model.store.raw(name) if compare else None for name in (file, where[original]))
+        if a is None or b is None:
+            continue
+        if a.shape != b.shape or a.dtype != b.dtype or not np.array_equal(bits(a), bits(b)):
+            raise CheckpointError(
+                f"checkpoint {model.name!r}: config.json says that {file!r} and "
+                f"{where[original]!r} are tied, but they differ"
+            )
     return out
-
-
-def _require_equal(store: Store, one: str, two: str) -> None:
-    a, b = store.raw(one), store.raw(two)
-    if a.shape != b.shape or a.dtype != b.dtype or not np.array_equal(bits(a), bits(b)):
-        raise CheckpointError(
-            f"checkpoint {store.name!r}: config.json says that {one!r} and {two!r} are "
-            "tied, but they differ"
-        )
 
 
 def bits(stored: Array) -> Array:

@@ -79,38 +79,36 @@ def change(
 
     Noise is independent in the basis in which it was added: that of the first, or of the second.
     """
-    placed = _measured(_in_place(one, two, progress), dtype, moved=False)
-    aligned = _measured(_aligned(one, two, progress), dtype, moved=True)
+    placed = _measured(one, two, dtype, progress, moved=False)
+    aligned = _measured(one, two, dtype, progress, moved=True)
     if aligned.distance >= NEARER * placed.distance:
         return placed
-    back = _measured(_aligned(two, one, progress), dtype, moved=True)
+    back = _measured(two, one, dtype, progress, moved=True)
     return min(aligned, back, key=lambda found: found.structure)
 
 
-def _in_place(one: Model, two: Model, progress: Progress) -> Iterator[tuple[str, Tensors, Tensors]]:
-    for done, part in enumerate(one.parts):
-        progress("changes", done, len(one.parts))
-        yield part, one.part(part), two.part(part)
-
-
-def _aligned(one: Model, two: Model, progress: Progress) -> Iterator[tuple[str, Tensors, Tensors]]:
+def _pairs(
+    one: Model, two: Model, progress: Progress, *, moved: bool
+) -> Iterator[tuple[str, Tensors, Tensors]]:
+    """The parts of both, as they are or aligned; none if an alignment leads away."""
+    others = _Aligned(one, two).parts() if moved else ((part, two.part(part)) for part in one.parts)
     with suppress(FartherError):
-        for done, (part, tensors) in enumerate(_Aligned(one, two).parts()):
-            progress("changes after alignment", done, len(one.parts))
+        for done, (part, tensors) in enumerate(others):
+            progress("changes after alignment" if moved else "changes", done, len(one.parts))
             yield part, one.part(part), tensors
 
 
 def _measured(
-    parts: Iterator[tuple[str, Tensors, Tensors]], dtype: np.dtype[Any], *, moved: bool
+    one: Model, two: Model, dtype: np.dtype[Any], progress: Progress, *, moved: bool
 ) -> Change:
     """Of the layers; of the tables, if no matrix of a layer changed.
 
     Matrices that were only rounded say nothing of what was done to others.
     """
     layers, tables, vectors = (_Sums(dtype, moved) for _ in range(3))
-    for part, one, two in parts:
-        for name in one:
-            a, b = (_matrix(name, w[name]) for w in (one, two))
+    for part, ours, theirs in _pairs(one, two, progress, moved=moved):
+        for name in ours:
+            a, b = (_matrix(name, w[name]) for w in (ours, theirs))
             wide = min(a.shape) >= NARROW
             (vectors if not wide else tables if part in TABLES else layers).add(a, b)
     if not layers.structures and not tables.structures:

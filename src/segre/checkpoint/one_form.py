@@ -25,7 +25,7 @@ from segre.checkpoint.store import Store
 from segre.checkpoint.without_effect import dead_units, silent
 from segre.errors import CheckpointError, UnsupportedError
 from segre.fields.interface import Array
-from segre.models.family import Stored
+from segre.models.stored import Stored
 from segre.transformer.choices import Bias
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import part_shapes, parts

@@ -1,11 +1,12 @@
 """Open the weights of a directory, a file, a hub model or a model in memory.
 
 This is the only place that decides it. Torch tensors are used in place; tensors on another device
-are copied.
+are copied. Quantised weights, which are codes and scales, are refused.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -14,16 +15,14 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from segre.checkpoint.layout import Held, layout, stacked
-from segre.checkpoint.reading import refusal
-from segre.checkpoint.shards import has_weights, is_directory, is_tensor_file
+from segre.checkpoint.layout import Held, layout
+from segre.checkpoint.reading import has_weights, is_directory, is_tensor_file, refusal
 from segre.checkpoint.store import Store
 from segre.errors import CheckpointError, SpecError
 from segre.fields.interface import Array
-from segre.models import hub
 from segre.models.family import BEFORE
 from segre.models.live import Live, live
-from segre.models.names import meaning
+from segre.models.names import advice, is_id, meaning, snapshot
 from segre.models.registry import PRESETS, family_of, from_config
 from segre.values import quote
 
@@ -50,7 +49,12 @@ def opened(source: Any) -> Store:
             f"a {type(source).__name__} is not a checkpoint; allowed: a directory, a .safetensors "
             "file, a model, or (state_dict, config)"
         )
-    return Store.of(held.name, held.config, _arrays(held))
+    if held.tensors is None:
+        raise refusal(
+            held.name, "this is a config without weights; give a model, or (state_dict, config)"
+        )
+    arrays = {name: _array(held.name, name, tensor) for name, tensor in _named(held).items()}
+    return Store.of(held.name, held.config, arrays)
 
 
 def trained(source: Any) -> bool:
@@ -78,14 +82,14 @@ def _found(source: str | Path) -> Store:
     if is_directory(path) or (is_tensor_file(path) and path.exists()):
         return Store.open(path)
     try:
-        snapshot = hub.snapshot(name)
+        cached = snapshot(name)
     except SpecError as error:
         raise CheckpointError(str(error)) from None
-    if snapshot is not None and has_weights(snapshot):
-        return Store.open(snapshot, name)
-    if snapshot is not None or ("/" in name and hub.is_id(name) and not path.exists()):
-        what = "its weights are" if snapshot is not None else "no such directory, and it is"
-        raise refusal(name, f"{what} {hub.advice(name)}")
+    if cached is not None and has_weights(cached):
+        return Store.open(cached, name)
+    if cached is not None or ("/" in name and is_id(name) and not path.exists()):
+        what = "its weights are" if cached is not None else "no such directory, and it is"
+        raise refusal(name, f"{what} {advice(name)}")
     if name in PRESETS and not path.exists():
         raise refusal(
             name, "this name stands for an architecture without weights; give a model directory"
@@ -102,7 +106,7 @@ def _named(held: Live) -> dict[str, Any]:
     except SpecError:  # whoever reads the config says why
         return found
     family = family_of(held.config)
-    alike = stacked(spec, family.model_type, held.config)
+    alike = layout(spec, family.model_type, held.config, instead=True)
     for part, every in layout(spec, family.model_type, held.config).items():
         for whole in alike[part]:
             for before in (family.prefix, *BEFORE):
@@ -122,14 +126,6 @@ def _taken_apart(whole: Held, every: list[Held], tensor: Any) -> Iterator[tuple[
             start = sum(rows[:place])
             own = tensor if one.how.member is None else tensor[one.how.member]
             yield one.file, own if len(rows) == 1 else own[start : start + rows[place]]
-
-
-def _arrays(held: Live) -> dict[str, Array]:
-    if held.tensors is None:
-        raise refusal(
-            held.name, "this is a config without weights; give a model, or (state_dict, config)"
-        )
-    return {name: _array(held.name, name, tensor) for name, tensor in _named(held).items()}
 
 
 def _array(model: str, name: str, tensor: Any) -> Array:
@@ -167,3 +163,32 @@ def write_back(tensors: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
             source = torch.from_numpy(plain)
         with torch.no_grad():
             target.copy_(source)
+
+
+# --- what is quantised ----------------------------------------------------------------------
+
+# Names of codes and scales in files of each method, where a config does not say which it is.
+_CODES = {
+    "mxfp4": r"_(blocks|scales)$",
+    "GPTQ or AWQ": r"\.(qweight|qzeros|g_idx|scales)$",
+    "bitsandbytes": r"\.(SCB|absmax|quant_map|nested_absmax|weight_format)$|\.quant_state\.",
+    "fp8": r"\.(weight_scale_inv|weight_scale|input_scale)$",
+    "compressed-tensors": r"\.weight_(packed|shape)$",
+    "hqq": r"\.W_q$",
+}
+
+
+def require_plain(store: Store) -> None:
+    """Refuse quantised weights in one line that says so."""
+    given = store.config.get("quantization_config")
+    named = given.get("quant_method") if isinstance(given, dict) else None
+    said = quote(named) if isinstance(named, str) and named else "quantization_config"
+    found = [(n, method) for n in store.entries for method, x in _CODES.items() if re.search(x, n)]
+    if not given and not found:
+        return
+    example = f"; tensor {quote(found[0][0])} is one of its codes or scales" if found else ""
+    raise refusal(
+        store.name,
+        f"its weights are quantised ({said if given else found[0][1]}){example}; allowed: floating "
+        "point; load the model with dequantised weights and write it with save_pretrained",
+    )

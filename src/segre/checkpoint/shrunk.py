@@ -6,8 +6,9 @@ Their config has a model type that no other program knows, so that none loads th
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -16,16 +17,15 @@ import numpy as np
 import numpy.typing as npt
 
 from segre.checkpoint.canonical import canonical_parts
-from segre.checkpoint.dtypes import DTYPES, dtype_name, is_float
+from segre.checkpoint.dtypes import DTYPES, DType, dtype_name, is_float
 from segre.checkpoint.folder import new_directory
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model, Progress, described, no_progress
 from segre.checkpoint.overflow import within_float64
-from segre.checkpoint.saving import Saving, bring_along
-from segre.checkpoint.shards import CONFIG, INDEX
+from segre.checkpoint.reading import CONFIG, INDEX
+from segre.checkpoint.saving import Saving, TensorWriter, bring_along
 from segre.checkpoint.shrink import STILL, Constants, Expander, Shrinker
 from segre.checkpoint.store import Entry, Store
-from segre.checkpoint.writer import TensorWriter
 from segre.errors import CheckpointError
 from segre.files import shown
 from segre.geometry.redundancy import counted
@@ -66,73 +66,51 @@ def shrink(directory: Any, target: str | Path, progress: Progress = no_progress)
     >>> 0 < done.dropped <= done.redundant
     True
     """
-    with Model.open(directory) as model:
-        return _write_shrunk(model, target, progress)
+    with Model.open(directory) as model, new_directory(target, model.store.inputs) as folder:
+        store, shrinker = model.store, Shrinker(model.spec, model.roundoff())
+        files: dict[str, str] = {}
 
+        def write(what: str, arrays: Tensors, types: dict[str, DType]) -> None:
+            file = f"shrunk-{what}.safetensors"
+            plan = [Entry(n, types.get(n, x.dtype), x.shape, file) for n, x in arrays.items()]
+            with TensorWriter(folder, plan) as writer:
+                for name, value in arrays.items():
+                    writer.write(name, value)
+            files.update((entry.name, file) for entry in plan)
 
-def _write_shrunk(model: Model, target: str | Path, progress: Progress) -> Shrinking:
-    shrinker = Shrinker(model.spec, model.roundoff())
-    files: dict[str, str] = {}
-    with new_directory(target, model.store.inputs) as folder:
-        bring_along(model.store, folder)
+        bring_along(store, folder)
         for done, (part, w) in enumerate(canonical_parts(model)):
             progress("shrinking", done, len(model.parts))
-            stored = shrinker.part(part, w)
-            types = {
-                n: model.store.entries[h.file].dtype for h in model.held[part] for n in h.names
-            }
-            types |= {STILL: types["W_K"]} if "W_K" in types else {}
-            file = f"shrunk-{part}.safetensors"
-            plan = [
-                Entry(f"{part}/{name}", types.get(name, value.dtype), value.shape, file)
-                for name, value in stored.items()
-            ]
-            with TensorWriter(folder, plan) as writer:
-                for name, value in stored.items():
-                    writer.write(f"{part}/{name}", value)
-            files |= {entry.name: file for entry in plan}
-        files |= _carry_constants(model, folder)
-        _write_config(model, shrinker, folder)
+            stored = {f"{part}/{name}": value for name, value in shrinker.part(part, w).items()}
+            every = ((name, held.file) for held in model.held[part] for name in held.names)
+            types = {f"{part}/{name}": store.entries[file].dtype for name, file in every}
+            if f"{part}/W_K" in types:
+                types[f"{part}/{STILL}"] = types[f"{part}/W_K"]
+            write(part, stored, types)
+        if model.carried:  # constants, unchanged
+            write("constants", {f"carried/{name}": store.raw(name) for name in model.carried}, {})
+        kept = [e for name, e in store.entries.items() if name not in model.unused]
+        config = {
+            "model_type": KIND,
+            "version": VERSION,
+            "original": store.config,
+            "tensors": [[e.name, dtype_name(e.dtype), list(e.shape), e.file] for e in kept],
+            "metadata": store.metadata,
+            "index": store.index,
+            "constants": shrinker.constants,
+        }
+        (folder / CONFIG).write_text(json.dumps(config))
         (folder / INDEX).write_text(json.dumps({"weight_map": files}, indent=1))
-        after = sum(file.stat().st_size for file in folder.glob("shrunk-*.safetensors"))
-        after += (folder / INDEX).stat().st_size + (folder / CONFIG).stat().st_size
-    before = model.store.on_disk
-    return Shrinking(
-        parameters=model.spec.parameters,
-        redundant=sum(piece.dimension for piece in counted(model.spec).symmetries),
-        dropped=shrinker.dropped,
-        bytes_before=before,
-        bytes_after=after,
-        kept=tuple(shrinker.kept),
-        directory=Path(target),
-    )
-
-
-def _carry_constants(model: Model, folder: Path) -> dict[str, str]:
-    """Tensors that are not weights, unchanged."""
-    if not model.carried:
-        return {}
-    file = "shrunk-constants.safetensors"
-    entries = [model.store.entries[name] for name in model.carried]
-    plan = [Entry(f"carried/{e.name}", e.dtype, e.shape, file) for e in entries]
-    with TensorWriter(folder, plan) as writer:
-        for entry in plan:
-            writer.write(entry.name, model.store.raw(entry.name.removeprefix("carried/")))
-    return {entry.name: file for entry in plan}
-
-
-def _write_config(model: Model, shrinker: Shrinker, folder: Path) -> None:
-    stored = [e for name, e in model.store.entries.items() if name not in model.unused]
-    document = {
-        "model_type": KIND,
-        "version": VERSION,
-        "original": model.store.config,
-        "tensors": [[e.name, dtype_name(e.dtype), list(e.shape), e.file] for e in stored],
-        "metadata": model.store.metadata,
-        "index": model.store.index,
-        "constants": shrinker.constants,
-    }
-    (folder / CONFIG).write_text(json.dumps(document))
+        written = [*folder.glob("shrunk-*.safetensors"), folder / INDEX, folder / CONFIG]
+        return Shrinking(
+            parameters=model.spec.parameters,
+            redundant=sum(piece.dimension for piece in counted(model.spec).symmetries),
+            dropped=shrinker.dropped,
+            bytes_before=store.on_disk,
+            bytes_after=sum(file.stat().st_size for file in written),
+            kept=tuple(shrinker.kept),
+            directory=Path(target),
+        )
 
 
 @dataclass
@@ -178,7 +156,7 @@ def expand(path: str | Path, target: str | Path, progress: Progress = no_progres
             (folder / CONFIG).write_text(json.dumps(model.store.config, indent=2) + "\n")
             plan = model.store.entries.values()
             with TensorWriter(folder, plan, model.store.metadata, model.store.index) as writer:
-                saving = Saving(model, writer)
+                saving = Saving(model, writer.write)
                 for name in model.carried:
                     writer.write(name, store.raw(f"carried/{name}"))
                 for done, (part, w) in enumerate(canonical_parts(model)):
@@ -200,7 +178,7 @@ def _opened(store: Store) -> Expanded:
         for tensor, dtype, shape, file in config["tensors"]:
             original.entries[tensor] = Entry(tensor, DTYPES[dtype], tuple(shape), file)
         model = described(original, compare=False)
-        expander = Expander(model.spec, _constants(config, model.spec), _reader(store))
+        expander = Expander(model.spec, _constants(config, model.spec), partial(_arrays, store))
     except (KeyError, ValueError, TypeError, IndexError, AttributeError) as error:
         raise _damaged(store, error) from None
     return Expanded(**vars(model), expander=expander)
@@ -226,14 +204,12 @@ def _constants(config: dict[str, Any], spec: Transformer) -> Constants:
     return out
 
 
-def _reader(store: Store) -> Callable[[str], Tensors]:
-    def read(part: str) -> Tensors:
-        names = [name for name in store.entries if name.startswith(f"{part}/")]
-        return {
-            name.partition("/")[2]: store.read(name)
-            if is_float(store.entries[name].dtype)
-            else store.raw(name)
-            for name in names
-        }
-
-    return read
+def _arrays(store: Store, part: str) -> Tensors:
+    """The arrays of a part, by name."""
+    names = [name for name in store.entries if name.startswith(f"{part}/")]
+    return {
+        name.partition("/")[2]: (store.read if is_float(store.entries[name].dtype) else store.raw)(
+            name
+        )
+        for name in names
+    }

@@ -28,13 +28,16 @@ from segre.checkpoint.dtypes import (
     dtype_name,
     is_float,
 )
-from segre.checkpoint.reading import Mapped, map_tensors, read_json, reading, refusal
-from segre.checkpoint.shards import (
+from segre.checkpoint.reading import (
     CONFIG,
     INDEX,
     WEIGHTS,
+    Safetensors,
     is_tensor_file,
     listing,
+    read_json,
+    reading,
+    refusal,
     weight_files,
     without_config,
 )
@@ -91,7 +94,7 @@ class Store:
         self.entries: dict[str, Entry] = {}
         self.metadata: dict[str, dict[str, str]] = {}
         self._arrays: dict[str, Array] = {}
-        self._places: dict[str, tuple[Mapped, int, int]] = {}
+        self._mapped: dict[str, Safetensors] = {}  # by tensor: its file, if it is mapped
         self._finite: set[str] = set()  # tensors of files that were read, and found to be finite
         self._seen: dict[Path, Identity] = {}  # its files, as they were when they were opened
         OPEN.add(self)
@@ -163,22 +166,15 @@ class Store:
             return self.nbytes
         return sum((self.directory / file).stat().st_size for file in (*self.metadata, CONFIG))
 
-    def _place(self, file: str) -> str | Path:
-        """How errors name a file."""
-        return self.name if self.directory is None else self.directory / file
-
     def _holder(self, name: str) -> str | Path:
         """How errors name the file of a tensor."""
-        return self._place(self.entries[name].file)
+        return self.name if self.directory is None else self.directory / self.entries[name].file
 
     def raw(self, name: str) -> Array:
         """A tensor in its stored type: a view of the file that cannot be written to."""
         if name not in self._arrays:
-            problem = (
-                ("was requested after the file was closed")
-                if name in self.entries
-                else "is missing"
-            )
+            known = name in self.entries
+            problem = "was requested after the file was closed" if known else "is missing"
             raise refusal(self.name, f"tensor {quote(name)} {problem}")
         return self._arrays[name]
 
@@ -188,7 +184,7 @@ class Store:
         What is stored as float32 and read as such is a view of the file, not a copy.
         """
         stored, to = self.raw(name), np.dtype(dtype)
-        if name not in self._places or stored.dtype == to == np.float32:
+        if name not in self._mapped or stored.dtype == to == np.float32:
             return self._floats(name, lambda: as_floats(stored, to, copy=to == np.float64), to)
         values = self._floats(name, lambda: self._copied(name, to), to)
         self._finite.add(name)
@@ -202,14 +198,8 @@ class Store:
         for start, stop in row_blocks(len(stored), stored.size, SLAB):
             with np.errstate(invalid="ignore", over="ignore"):
                 out[start:stop] = as_floats(stored[start:stop], first)
-            self._forget(name, start, stop)
+            self._mapped[name].forget(name, start, stop)
         return out.reshape(self.raw(name).shape)
-
-    def _forget(self, name: str, start: int, stop: int) -> None:
-        """Release the memory of some rows of a tensor of a file."""
-        mapped, first, last = self._places[name]
-        width = (last - first) // max(len(np.atleast_1d(self.raw(name))), 1)
-        mapped.forget(first + start * width, min(first + stop * width, last))
 
     def picked(self, name: str, which: Array, dtype: npt.DTypeLike = np.float64) -> Array:
         """Some rows of a tensor, as floats; the others are not read."""
@@ -245,8 +235,8 @@ class Store:
     def rows(self, name: str, start: int, stop: int) -> Array:
         """Some rows of a tensor in its stored type, as a copy; a vector has rows of one number."""
         out = np.array(self.raw(name)[start:stop])
-        if name in self._places:
-            self._forget(name, start, stop)
+        if name in self._mapped:
+            self._mapped[name].forget(name, start, stop)
         return out.reshape(len(out), -1)
 
     @property
@@ -263,7 +253,7 @@ class Store:
         """Close the files; arrays returned by `raw` stay valid."""
         OPEN.discard(self)
         self._arrays.clear()
-        self._places.clear()
+        self._mapped.clear()
 
     def __enter__(self) -> Store:
         return self
@@ -286,37 +276,24 @@ class Store:
         """Take in the tensors of one file, in the order in which they lie in it."""
         assert self.directory is not None
         path = self.directory / file
-        with reading(path, "not a safetensors file"):
-            self._seen[path] = identity(path)
-        header, mapped = map_tensors(path)
-        data = mapped.bytes()
-        with reading(path, "not a safetensors file"):
-            self.metadata[file] = header.pop("__metadata__", None) or {}
-            for name, said in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
-                if name in self.entries:
-                    other = self.entries[name].file
-                    raise refusal(path, f"tensor {quote(name)} is also in {quote(other)}")
-                if said["dtype"] not in DTYPES:
-                    raise refusal(
-                        path,
-                        f"tensor {quote(name)} has type {quote(said['dtype'])}; allowed: "
-                        f"{', '.join(DTYPES)}",
-                    )
-                entry = Entry(name, DTYPES[said["dtype"]], tuple(said["shape"]), file)
-                start, end = said["data_offsets"]
-                if not 0 <= start <= end <= len(data) or end - start != entry.nbytes:
-                    raise ValueError(f"bad offsets of tensor {quote(name)}")
-                self._arrays[name] = data[start:end].view(entry.dtype).reshape(entry.shape)
-                self.entries[name] = entry
-                self._places[name] = (mapped, start, end)
+        opened = Safetensors(path)
+        self._seen[path], self.metadata[file] = opened.identity, opened.metadata
+        for name, array in opened.tensors.items():
+            if name in self.entries:
+                other = self.entries[name].file
+                raise refusal(path, f"tensor {quote(name)} is also in {quote(other)}")
+            self.entries[name] = Entry(name, array.dtype, array.shape, file)
+            self._mapped[name] = opened
+        self._arrays |= opened.tensors
 
     def _compare_with_index(self, weight_map: dict[str, str]) -> None:
+        assert self.directory is not None
         for name in (*weight_map, *self.entries):
             file = self.entries[name].file if name in self.entries else "no file"
             said = weight_map.get(name, "no file")
             if file != said:
                 raise refusal(
-                    self._place(INDEX),
+                    self.directory / INDEX,
                     f"tensor {quote(name)} is in {quote(file)}, but the index names "
                     f"{quote(said)}; download the model again",
                 )

@@ -56,9 +56,15 @@ class Structure:
 def rebuilt(one: Model, two: Model) -> Structure:
     """Put the tokens and layers of two checkpoints in the same places."""
     found: list[tuple[Rebuilt, str]] = []
-    tokens = _copied_tokens(one, two)
+    sizes = [(model.spec.vocab, model.spec.d) for model in (one, two)]
+    comparable = sizes[0] == sizes[1] and one.spec.vocab > 0
+    tokens = None
+    if comparable:
+        x, y = (model.part("embed", ["tokens"])["tokens"].T for model in (one, two))
+        rows = None if np.array_equal(x, y) else copied_rows(x, y)
+        tokens = rows[0] if rows is not None and np.array_equal(x, y[rows[0]]) else None
     alike = None if tokens is not None else layer_likeness(one, two)
-    if alike is not None and alike.max(initial=0.0) < TWIN:
+    if comparable and alike is not None and alike.max(initial=0.0) < TWIN:
         tokens = _alike_tokens(one, two)
     if tokens is not None:
         two = _permuted(two, tokens)
@@ -152,9 +158,8 @@ def layer_likeness(one: Model, two: Model) -> Array:
         if b.part not in ("embed", "head"):
             move(b.part, b.tensors)
             second.append(_sums(b.tensors, one.spec.d))
-    kinds = [np.array(x) for x in zip(*first, strict=True)]
-    theirs = [np.array(x) for x in zip(*second, strict=True)]
-    return np.asarray(np.mean([a @ b.T for a, b in zip(kinds, theirs, strict=True)], axis=0))
+    ours, theirs = (map(np.array, zip(*sums, strict=True)) for sums in (first, second))
+    return np.asarray(np.mean([a @ b.T for a, b in zip(ours, theirs, strict=True)], axis=0))
 
 
 def _sums(w: Tensors, d: int) -> list[Array]:
@@ -201,23 +206,10 @@ def into_stream(one: Model, two: Model, a: Tensors, b: Tensors) -> Callable[[str
 # --- tokens -----------------------------------------------------------------------------------
 
 
-def _copied_tokens(one: Model, two: Model) -> Array | None:
-    """The order in which the token rows of two files are equal, if it is not that of the files."""
-    if not one.spec.vocab or one.spec.vocab != two.spec.vocab or one.spec.d != two.spec.d:
-        return None
-    x, y = (model.part("embed", ["tokens"])["tokens"].T for model in (one, two))
-    if np.array_equal(x, y):
-        return None
-    found = copied_rows(x, y)
-    return None if found is None or not np.array_equal(x, y[found[0]]) else found[0]
-
-
 def _alike_tokens(one: Model, two: Model) -> Array | None:
     """The order of the tokens of two in which each has the sizes of that of one."""
     from scipy.spatial import cKDTree
 
-    if not one.spec.vocab or one.spec.vocab != two.spec.vocab or one.spec.d != two.spec.d:
-        return None
     x, y = (_sizes_of_tokens(model) for model in (one, two))
     scale = x.std(axis=0)
     if not scale.all():

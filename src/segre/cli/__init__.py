@@ -6,7 +6,6 @@ import signal
 from typing import NoReturn
 
 from segre.cli import ending
-from segre.errors import SegreError, is_due_to
 
 
 def main() -> NoReturn:
@@ -20,38 +19,7 @@ def main() -> NoReturn:
 
         code = app(prog_name="segre", standalone_mode=False)
     except BaseException as error:
-        _end(error)
+        ending.end(error)
     if code == ending.INTERRUPTED:  # the argument reader answers an interruption with this number
         ending.stop_for_interruption()
     ending.leave(code if isinstance(code, int) else 0)
-
-
-def _end(error: BaseException) -> NoReturn:
-    """Exit as the type of the error demands."""
-    if isinstance(error, SystemExit):
-        if is_due_to(error, BrokenPipeError):  # a library wants to leave because of it
-            ending.leave_closed_pipe()
-        if isinstance(error.code, str):  # a library's last words
-            ending.stop(error.code, ending.FAILED)
-        ending.leave(error.code or 0)
-    resumable = isinstance(error, SegreError) and error.exit_code == ending.INTERRUPTED
-    if is_due_to(error, KeyboardInterrupt) and not resumable:
-        ending.stop_for_interruption()
-    if isinstance(error, SegreError):
-        ending.stop(str(error), error.exit_code)
-    if isinstance(error, BrokenPipeError):
-        ending.leave_closed_pipe()
-    if isinstance(error, ending.OutputError):
-        ending.stop_for_output(error)
-    if isinstance(error, ModuleNotFoundError):
-        ending.stop_for_module(error)
-    if type(error).__name__ == "Abort":  # how older argument readers answer an interruption
-        ending.stop_for_interruption()
-    if isinstance(error, Exception) and hasattr(error, "format_message"):
-        # only the errors of the argument reader have it
-        ending.stop_for_usage(error, error.format_message())
-    if isinstance(error, OSError):
-        ending.stop_for_system(error)
-    if isinstance(error, MemoryError):
-        ending.stop_for_memory()
-    ending.stop_for_fault(error)

@@ -7,26 +7,12 @@ from typing import Annotated
 import typer
 
 from segre import __version__
-from segre.cli import (
-    checkpoints,
-    designs,
-    experiments,
-    exploring,
-    insides,
-    installation,
-    layers,
-    models,
-    sweeps,
-    variety,
-)
+from segre.cli import checkpoints, designs, experiments, insides, models, sweeps, variety
 from segre.cli.tree import app
 from segre.files import show_full_paths
 
 __all__ = ["app"]
-ROOMS = (
-    *(models, designs, exploring, installation, checkpoints, insides, layers),
-    *(variety, sweeps, experiments),
-)
+ROOMS = (models, designs, checkpoints, insides, variety, sweeps, experiments)
 
 
 def _version(wanted: bool) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from segre.cli.output import Out
-from segre.cli.pages import draw, require_writable
+from segre.cli.output import Out, draw, require_writable
 from segre.cli.tree import LOOK, ORIGINS, REWRITE, model
 from segre.files import shown
 
@@ -16,11 +15,12 @@ def _agrees(written: Any) -> int:
 
 
 @model.answers(
+    "checkpoint plot",
     """segre model info model
     segre model info model --plot heads.png --json > info.json""",
     section=LOOK,
 )
-def info(checkpoint: Path, plot: Path | None = None, out: Out = Out()) -> None:
+def info(out: Out, checkpoint: Path, plot: Path | None) -> None:
     """What a checkpoint contains, how much of it is redundant, and statistics of its weights."""
     from segre.checkpoint.commands import info as describe
 
@@ -32,106 +32,75 @@ def info(checkpoint: Path, plot: Path | None = None, out: Out = Out()) -> None:
 
 
 @model.answers(
+    "weights new_weights report seed",
     """segre model canonical model -o model-canonical --report
     segre model canonical small.json -o normal.json""",
     note="Exit code 3: outputs differ by more than rounding can explain.",
     section=REWRITE,
 )
-def canonical(
-    weights: Path, new_weights: Path, report: bool = False, seed: int = 0, out: Out = Out()
-) -> None:
+def canonical(out: Out, weights: Path, **asked: Any) -> None:
     """Write the normal form, which is the same up to rounding for all copies of one function."""
     from segre.checkpoint.any_size import canonical as write
 
-    with out.progress() as progress:
-        written = write(weights, target=new_weights, report=report, seed=seed, progress=progress)
-    _emit(written, "the normal form", new_weights, seed, out)
+    _write(out, write, "the normal form", weights, **asked)
 
 
 @model.answers(
+    "weights new_weights report seed",
     """segre model move model -o other --seed 1
     segre model move one.json -o two.json && segre same one.json two.json""",
     section=REWRITE,
 )
-def move(
-    weights: Path, new_weights: Path, report: bool = False, seed: int = 0, out: Out = Out()
-) -> None:
+def move(out: Out, weights: Path, **asked: Any) -> None:
     """Write different weights with the same function, using random symmetries of every kind."""
     from segre.checkpoint.any_size import move as write
 
-    with out.progress() as progress:
-        written = write(weights, seed, target=new_weights, report=report, progress=progress)
-    _emit(written, "different weights", new_weights, seed, out)
+    _write(out, write, "different weights", weights, **asked)
 
 
-def _emit(written: Any, what: str, output: Path, seed: int, out: Out) -> None:
-    """The answer about a checkpoint that was written, or about a small network."""
+def _write(
+    out: Out, write: Any, what: str, weights: Path, new_weights: Path, seed: int, report: bool
+) -> None:
+    """Write a checkpoint, or a small network, and say what was written."""
     from segre.checkpoint.commands import Written
 
+    with out.progress() as progress:
+        written = write(weights, target=new_weights, report=report, seed=seed, progress=progress)
     if isinstance(written, Written):
         out.emit(written, code=_agrees(written))
         return
     out.emit(
-        data={"file": shown(output), "spec": str(written.spec), "seed": seed},
-        lines=[f"{output}: {what} of {written.spec} with the same function"],
+        data={"file": shown(new_weights), "spec": str(written.spec), "seed": seed},
+        lines=[f"{new_weights}: {what} of {written.spec} with the same function"],
     )
 
 
 @model.answers(
+    "one two folder by text length rounds untie seed",
     "segre model align base fine-tuned -o fine-tuned-aligned\n"
     "segre model align one two -o aligned --by activations --text words.txt",
     note="Then merge with any tool, or with `segre model merge`.",
     section=REWRITE,
 )
-def align(
-    one: Path,
-    two: Path,
-    folder: Path,
-    by: str = "weights",
-    text: Path | None = None,
-    length: int | None = None,
-    rounds: int = 1,
-    untie: bool = False,
-    seed: int = 0,
-    out: Out = Out(),
-) -> None:
+def align(out: Out, one: Path, two: Path, folder: Path, **asked: Any) -> None:
     """Write the second checkpoint, moved towards the first by symmetries.
 
     Its function stays the same, which is checked. Distances and cosines are printed by block.
     """
     from segre.checkpoint.commands import align as write
 
-    how: dict[str, Any] = {
-        "by": by,
-        "text": text,
-        "length": length,
-        "rounds": rounds,
-        "untie": untie,
-    }
-    out.answer(write, one, two, folder, **how, seed=seed, code=_agrees)
+    out.answer(write, one, two, folder, code=_agrees, **asked)
 
 
 @model.answers(
+    "one two folder weight task_vector by text length rounds untie seed",
     """segre model merge one two -o merged
     segre model merge one two -o merged --weight 0.3
     segre model merge one two -o merged --by activations --text words.txt
     segre model merge chat code -o both --task-vector base""",
     section=REWRITE,
 )
-def merge(
-    one: Path,
-    two: Path,
-    folder: Path,
-    weight: float | None = None,
-    task_vector: Path | None = None,
-    by: str = "weights",
-    text: Path | None = None,
-    length: int | None = None,
-    rounds: int = 1,
-    untie: bool = False,
-    seed: int = 0,
-    out: Out = Out(),
-) -> None:
+def merge(out: Out, one: Path, two: Path, folder: Path, **asked: Any) -> None:
     """Align the second checkpoint to the first, then merge both: (1 - W) A + W B'.
 
     With --task-vector BASE, both are aligned to BASE, and A' + W (B' - BASE) is written. The result
@@ -139,29 +108,17 @@ def merge(
     """
     from segre.checkpoint.merge import merge as write
 
-    how: dict[str, Any] = {
-        "by": by,
-        "text": text,
-        "length": length,
-        "rounds": rounds,
-        "untie": untie,
-    }
-    out.answer(write, one, two, folder, weight=weight, task_vector=task_vector, **how, seed=seed)
+    out.answer(write, one, two, folder, **asked)
 
 
 @model.answers(
+    "one others losses length points plot",
     """segre model barrier one two --text words.txt
     segre model barrier one two two-aligned --text words.txt --plot line.png""",
     section=REWRITE,
 )
 def barrier(
-    one: Path,
-    others: list[Path],
-    losses: Path,
-    length: int | None = None,
-    points: int = 11,
-    plot: Path | None = None,
-    out: Out = Out(),
+    out: Out, one: Path, others: list[Path], losses: Path, plot: Path | None, **asked: Any
 ) -> None:
     """The loss along the straight line from one checkpoint to each of the others.
 
@@ -172,23 +129,25 @@ def barrier(
 
     require_writable(plot=plot)
     with out.progress() as progress:
-        found = measure(one, *others, text=losses, length=length, points=points, progress=progress)
+        found = measure(one, *others, text=losses, progress=progress, **asked)
     draw(found, plot)
     out.emit(found, lines=() if plot is None else [f"plot: {plot}"])
 
 
 @model.answers(
-    "segre model shrink model -o small && segre model expand small -o again", section=REWRITE
+    "checkpoint folder",
+    "segre model shrink model -o small && segre model expand small -o again",
+    section=REWRITE,
 )
-def shrink(checkpoint: Path, folder: Path, out: Out = Out()) -> None:
+def shrink(out: Out, checkpoint: Path, folder: Path) -> None:
     """Store the normal form without the entries that follow from the others."""
     from segre.checkpoint.commands import shrink as write
 
     out.answer(write, checkpoint, folder)
 
 
-@model.answers("segre model expand small -o model", section=REWRITE)
-def expand(shrunk: Path, folder: Path, out: Out = Out()) -> None:
+@model.answers("shrunk folder", "segre model expand small -o model", section=REWRITE)
+def expand(out: Out, shrunk: Path, folder: Path) -> None:
     """Rebuild the normal form, up to rounding, from a directory written by `shrink`."""
     from segre.checkpoint.commands import expand as write
 
@@ -198,8 +157,8 @@ def expand(shrunk: Path, folder: Path, out: Out = Out()) -> None:
     out.emit(data={"directory": shown(folder)}, lines=[said])
 
 
-@model.answers("segre model convert model.gguf -o model", section=REWRITE)
-def convert(gguf: Path, folder: Path, out: Out = Out()) -> None:
+@model.answers("gguf folder", "segre model convert model.gguf -o model", section=REWRITE)
+def convert(out: Out, gguf: Path, folder: Path) -> None:
     """Write a GGUF file as an ordinary model directory (float32, safetensors)."""
     from segre.checkpoint.commands import convert as write
 
@@ -209,14 +168,15 @@ def convert(gguf: Path, folder: Path, out: Out = Out()) -> None:
 
 
 @model.answers(
+    "checkpoints plot",
     """segre model lineage base other
     segre model lineage base one two three --plot tree.png --json""",
     note="Exit code for two checkpoints: 0 a common origin; 1 no evidence of one; 3 undecided.",
     section=ORIGINS,
 )
-def lineage(checkpoints: list[Path], plot: Path | None = None, out: Out = Out()) -> None:
+def lineage(out: Out, checkpoints: list[Path], plot: Path | None) -> None:
     """Do checkpoints have a common origin, and what was done to them? All pairs, and a tree."""
-    from segre.checkpoint.origins import lineage as related
+    from segre.checkpoint.lineage import lineage as related
 
     def code(found: Any) -> int:
         alone = len(found.pairs) == 1
@@ -226,6 +186,7 @@ def lineage(checkpoints: list[Path], plot: Path | None = None, out: Out = Out())
 
 
 @model.answers(
+    "checkpoints exact known",
     """segre model hash model
     segre model hash one two three
     segre model hash model --json > model.json
@@ -235,15 +196,13 @@ def lineage(checkpoints: list[Path], plot: Path | None = None, out: Out = Out())
     name="hash",
     section=ORIGINS,
 )
-def content_hash(
-    checkpoints: list[Path], exact: bool = False, known: Path | None = None, out: Out = Out()
-) -> None:
+def content_hash(out: Out, checkpoints: list[Path], exact: bool, known: Path | None) -> None:
     """A hash of the contents of each checkpoint, the same for all copies of one function."""
-    from segre.checkpoint.content_hash import Hashes
-    from segre.checkpoint.origins import content_hash as computed
-    from segre.checkpoint.origins import read_hash
+    from segre.checkpoint.content_hash import LONGEST, ContentHash, Hashes
+    from segre.checkpoint.content_hash import content_hash as computed
+    from segre.checkpoint.reading import read_json
 
-    other = None if known is None else read_hash(known)
+    other = None if known is None else ContentHash.read(read_json(known, LONGEST))
     with out.progress() as progress:
         every = tuple(computed(model, exact=exact, progress=progress) for model in checkpoints)
     found = every[0] if len(every) == 1 else Hashes(every)
@@ -265,11 +224,12 @@ def content_hash(
 
 
 @model.answers(
+    "one two element",
     "segre model check one two turn.safetensors",
     note="Exit code 0: the witness holds; 1: it does not.",
     section=ORIGINS,
 )
-def check(one: Path, two: Path, element: Path, out: Out = Out()) -> None:
+def check(out: Out, one: Path, two: Path, element: Path) -> None:
     """Check that a witness maps the second checkpoint to the first; nothing is searched for."""
     from segre.checkpoint.commands import check as verify
 

@@ -10,43 +10,38 @@ from typing import get_args
 Complete = Callable[[str], list[str]]
 
 
-def one_of(names: Callable[[], Iterable[str]]) -> Complete:
-    """The names that begin with what was typed; looked up only on request."""
+def one_of(
+    names: Callable[[], Iterable[str]], *, several: bool = False, files: bool = False
+) -> Complete:
+    """The names that begin with what was typed; looked up only on request.
 
-    def complete(incomplete: str) -> list[str]:
-        return [name for name in names() if name.startswith(incomplete)]
-
-    return complete
-
-
-def several_of(names: Callable[[], Iterable[str]]) -> Complete:
-    """The same for comma-separated names: the last one is completed."""
-
-    def complete(incomplete: str) -> list[str]:
-        before, comma, last = incomplete.rpartition(",")
-        return [before + comma + name for name in names() if name.startswith(last)]
-
-    return complete
-
-
-def architecture(incomplete: str) -> list[str]:
-    """Presets, kinds of inline specs, and files and directories.
-
-    If no name matches, nothing is offered, and the shell completes file names by itself.
+    Of `several`, separated by commas, the last is completed. With `files`, files and directories
+    are offered beside a name that matches; if none does, nothing is offered, and the shell
+    completes file names by itself.
     """
-    from segre.models import KINDS, PRESETS
 
-    known = [*PRESETS, *(f"{kind}/" for kind in KINDS)]
-    names = [name for name in known if name.startswith(incomplete)]
-    return [*names, *_files(incomplete)] if names else []
+    def complete(incomplete: str) -> list[str]:
+        before, comma, last = incomplete.rpartition(",") if several else ("", "", incomplete)
+        found = [before + comma + name for name in names() if name.startswith(last)]
+        return [*found, *_files(incomplete)] if files and found else found
+
+    return complete
 
 
-def sweeps(incomplete: str) -> list[str]:
-    """Sweeps that come with segre, and files."""
-    from segre.sweep.builtin import builtin_names
+def names(*places: str, several: bool = False) -> Complete:
+    """The names in constants of segre, each given as `module:name`, that begin with what was typed.
 
-    names = [name for name in builtin_names() if name.startswith(incomplete)]
-    return [*names, *_files(incomplete)] if names else []
+    >>> names("segre.models:PRESETS")("gpt2-x")
+    ['gpt2-xl']
+    """
+    return one_of(lambda: dict.fromkeys(_constants(places)), several=several)
+
+
+def _constants(places: Iterable[str]) -> Iterator[str]:
+    for place in places:
+        module, _, name = place.partition(":")
+        value = getattr(import_module(module), name)
+        yield from get_args(value) or value
 
 
 def _files(incomplete: str) -> Iterator[str]:
@@ -60,31 +55,23 @@ def _files(incomplete: str) -> Iterator[str]:
             yield str(path)
 
 
-def names(*places: str, several: bool = False) -> Complete:
-    """The names in constants of segre, each given as `module:name`, that begin with what was typed.
-
-    >>> names("segre.models:PRESETS")("gpt2-x")
-    ['gpt2-xl']
-    """
-
-    def found() -> Iterator[str]:
-        for place in places:
-            module, _, name = place.partition(":")
-            value = getattr(import_module(module), name)
-            yield from get_args(value) or value
-
-    return (several_of if several else one_of)(lambda: dict.fromkeys(found()))
+def _architectures() -> Iterator[str]:
+    yield from _constants(["segre.models:PRESETS"])
+    yield from (f"{kind}/" for kind in _constants(["segre.models:KINDS"]))
 
 
-def variants(incomplete: str) -> list[str]:
-    """Of `segre model collapse`; separated by commas."""
-    from segre.collapse.variants import ALL
+def _sweeps() -> Iterable[str]:
+    from segre.sweep.builtin import builtin_names
 
-    return several_of(lambda: ["all", "paper", "what-if", *map(str, ALL)])(incomplete)
+    return builtin_names()
 
 
-def questions() -> list[str]:
-    """Of `segre model list --supports`."""
-    from segre.discovery import QUESTIONS
-
-    return [name.replace(" ", "-") for name in QUESTIONS]
+architecture = one_of(_architectures, files=True)  # presets, kinds of inline specs, and files
+sweeps = one_of(_sweeps, files=True)  # those that come with segre, and files
+variants = one_of(
+    lambda: ["all", "paper", "what-if", *map(str, _constants(["segre.collapse.variants:ALL"]))],
+    several=True,
+)
+questions = one_of(
+    lambda: (name.replace(" ", "-") for name in _constants(["segre.discovery:QUESTIONS"]))
+)

@@ -13,9 +13,12 @@ import re
 import signal
 import sys
 import traceback
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, NoReturn, TextIO
+
+from segre.errors import SegreError, is_due_to
 
 INTERRUPTED = 130
 FAILED = 70  # EX_SOFTWARE of sysexits.h
@@ -27,24 +30,27 @@ class OutputError(OSError):
     """Standard output cannot be written to."""
 
 
+@contextmanager
+def _of_output() -> Iterator[None]:
+    """Tell write errors of standard output from those of other files."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(error.errno, error.strerror) from error
+
+
 class _Output(io.TextIOWrapper):
     """Standard output whose write errors can be told from those of other files."""
 
     def write(self, text: str) -> int:
-        try:
+        with _of_output():
             return super().write(text)
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            raise OutputError(error.errno, error.strerror) from error
 
     def flush(self) -> None:
-        try:
+        with _of_output():
             super().flush()
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            raise OutputError(error.errno, error.strerror) from error
 
 
 def open_streams() -> None:
@@ -73,68 +79,6 @@ def open_streams() -> None:
         )
     if sys.stderr is None:
         sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
-
-
-def stop(message: str, code: int) -> NoReturn:
-    """End with one line on standard error."""
-    say(f"segre: {one_line(message)}")
-    leave(code)
-
-
-def say(line: str) -> None:
-    """Print a line on standard error, if anything can be written there."""
-    try:
-        print(line, file=sys.stderr, flush=True)
-    except (OSError, ValueError):
-        _discard(sys.stderr)
-
-
-def one_line(message: str) -> str:
-    """A message on one line; of what is long, such as an argument, only both ends are repeated.
-
-    >>> len(one_line("x" * 10**5)), len(one_line("x " * 10**5))
-    (403, 3003)
-    """
-    for half, pattern in ((200, r"\S{401,}"), (1500, r"(?s).{3001,}")):
-        message = " ".join(re.sub(pattern, partial(_ends, half), message).split())
-    return message
-
-
-def _ends(half: int, found: re.Match[str]) -> str:
-    return f"{found[0][:half]}...{found[0][-half:]}"
-
-
-def leave(code: int) -> NoReturn:
-    """End with a code, once all of the answer is written."""
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        leave_closed_pipe()
-    except OSError as error:
-        stop_for_output(error)
-    sys.exit(code)
-
-
-def leave_closed_pipe() -> NoReturn:
-    """The reader of a pipe, such as `head`, has closed it."""
-    _discard(sys.stdout)
-    sys.exit(0)
-
-
-def stop_for_output(error: OSError) -> NoReturn:
-    """The answer cannot be written in full; nobody may mistake a part of it for the whole."""
-    _discard(sys.stdout)
-    reason = error.strerror or str(error)
-    stop(f"cannot write to standard output: {reason}; the answer is incomplete", FAILED)
-
-
-def stop_for_interruption() -> NoReturn:
-    """Files are written completely or not at all: say which of the two happened."""
-    from segre.files import placed
-
-    names = ", ".join(dict.fromkeys(map(str, placed)))
-    kept = f"written before that: {names}" if names else "nothing was written"
-    stop(f"interrupted; {kept}", INTERRUPTED)
 
 
 def watch_inputs() -> None:
@@ -168,22 +112,123 @@ def watch_inputs() -> None:
         ctypes.CDLL(None).signal(signal.SIGBUS, _kept[0])
 
 
-def stop_for_module(error: ModuleNotFoundError) -> NoReturn:
-    """A required package is missing: the installation needs repair, segre has no bug."""
-    if error.name is None or error.name.partition(".")[0] == "segre":
-        stop_for_fault(error)
-    advice = "run segre doctor to see what is missing and how to install it"
-    if error.name == "typer":  # then there is no command line to ask
-        advice = "install it with pip, or reinstall segre"
-    stop(f"the package {error.name!r} is not installed; {advice}", 2)
-
-
-def stop_for_usage(error: Exception, said: str) -> NoReturn:
-    """An exception of the argument parser: a request for help, or a bad argument."""
-    context = getattr(error, "ctx", None)
-    if type(error).__name__ == "NoArgsIsHelpError" and context is not None:
-        _answer(context.get_help())
+def end(error: BaseException) -> NoReturn:
+    """Exit as the type of the error demands."""
+    if isinstance(error, SystemExit):
+        if is_due_to(error, BrokenPipeError):  # a library wants to leave because of it
+            _leave_closed_pipe()
+        if isinstance(error.code, str):  # a library's last words
+            stop(error.code, FAILED)
+        leave(error.code or 0)
+    resumable = isinstance(error, SegreError) and error.exit_code == INTERRUPTED
+    if is_due_to(error, KeyboardInterrupt) and not resumable:
+        stop_for_interruption()
+    if isinstance(error, BrokenPipeError):
+        _leave_closed_pipe()
+    name, context = type(error).__name__, getattr(error, "ctx", None)
+    if name == "Abort":  # how older argument readers answer an interruption
+        stop_for_interruption()
+    if name == "NoArgsIsHelpError" and context is not None:
+        try:
+            print(context.get_help())
+        except OSError as failure:
+            end(failure)
         leave(2)
+    if isinstance(error, OutputError):
+        _discard(sys.stdout)
+    stop(*_said_of(error))
+
+
+def stop_for_interruption() -> NoReturn:
+    """Files are written completely or not at all: say which of the two happened."""
+    from segre.files import placed
+
+    names = ", ".join(dict.fromkeys(map(str, placed)))
+    kept = f"written before that: {names}" if names else "nothing was written"
+    stop(f"interrupted; {kept}", INTERRUPTED)
+
+
+def stop(message: str, code: int) -> NoReturn:
+    """End with one line on standard error."""
+    say(f"segre: {one_line(message)}")
+    leave(code)
+
+
+def leave(code: int) -> NoReturn:
+    """End with a code, once all of the answer is written."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        end(error)
+    sys.exit(code)
+
+
+def say(line: str) -> None:
+    """Print a line on standard error, if anything can be written there."""
+    try:
+        print(line, file=sys.stderr, flush=True)
+    except (OSError, ValueError):
+        _discard(sys.stderr)
+
+
+def one_line(message: str) -> str:
+    """A message on one line; of what is long, such as an argument, only both ends are repeated.
+
+    >>> len(one_line("x" * 10**5)), len(one_line("x " * 10**5))
+    (403, 3003)
+    """
+    for half, pattern in ((200, r"\S{401,}"), (1500, r"(?s).{3001,}")):
+        message = " ".join(re.sub(pattern, partial(_ends, half), message).split())
+    return message
+
+
+def _ends(half: int, found: re.Match[str]) -> str:
+    return f"{found[0][:half]}...{found[0][-half:]}"
+
+
+def _said_of(error: BaseException) -> tuple[str, int]:
+    """What a failure is answered with: one line, and the code with which segre ends."""
+    if isinstance(error, SegreError):
+        return str(error), error.exit_code
+    if isinstance(error, OutputError):  # nobody may mistake a part of the answer for the whole
+        reason = error.strerror or str(error)
+        return f"cannot write to standard output: {reason}; the answer is incomplete", FAILED
+    if isinstance(error, ModuleNotFoundError) and (error.name or "segre").split(".")[0] != "segre":
+        advice = "run segre doctor to see what is missing and how to install it"
+        if error.name == "typer":  # then there is no command line to ask
+            advice = "install it with pip, or reinstall segre"
+        return f"the package {error.name!r} is not installed; {advice}", 2
+    if isinstance(error, Exception) and hasattr(error, "format_message"):
+        return _usage(error, error.format_message()), 2
+    if isinstance(error, MemoryError):
+        return (
+            "out of memory; for commands with --memory, a smaller limit makes segre refuse before "
+            "it starts",
+            FAILED,
+        )
+    shown = bool(os.environ.get(DEBUG))
+    if shown:
+        _show(error)
+    if isinstance(error, OSError):  # one about a file that was named, or a full disk, is bad input
+        name = "" if error.filename is None else f" {str(error.filename)!r}:"
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        said = f"operating system error:{name} {error.strerror or error}"
+        return said, 2 if name or full else FAILED
+    said = " ".join(str(error).split())
+    what = type(error).__name__ + (f": {said[:200]}" if said else "")
+    advice = (
+        "the traceback above" if shown else f"the traceback that {DEBUG}=1 in the environment shows"
+    )
+    return (
+        f"unexpected {what}; this is a bug in segre, not an answer: please report it with the "
+        f"command and {advice}",
+        FAILED,
+    )
+
+
+def _usage(error: Exception, said: str) -> str:
+    """What the argument reader says, and what to do about it; only its errors have a context."""
+    context = getattr(error, "ctx", None)
     command = "segre" if context is None else context.command_path
     advice = f"try {command} --help"
     if context is not None and type(error).__name__ == "MissingParameter":
@@ -193,54 +238,13 @@ def stop_for_usage(error: Exception, said: str) -> NoReturn:
     if context is not None and context.parent is None and hasattr(error, "option_name"):
         said = f"No such option before a command: {error.option_name}."
         advice = "the options of a command come after it, as in segre dim gpt2 --json"
-    stop(f"{said} ({advice})", 2)
+    return f"{said} ({advice})"
 
 
-def stop_for_system(error: OSError) -> NoReturn:
-    """The operating system reports an error: repeat its message.
-
-    One about a file that was named, or a full disk, is bad input.
-    """
-    if os.environ.get(DEBUG):
-        _show(error)
-    name = "" if error.filename is None else f" {str(error.filename)!r}:"
-    full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-    stop(f"operating system error:{name} {error.strerror or error}", 2 if name or full else FAILED)
-
-
-def stop_for_memory() -> NoReturn:
-    """The machine has run out of memory."""
-    stop(
-        "out of memory; for commands with --memory, a smaller limit makes segre refuse before it "
-        "starts",
-        FAILED,
-    )
-
-
-def stop_for_fault(error: BaseException) -> NoReturn:
-    """An unexpected exception: name it, and ask for a report."""
-    shown = bool(os.environ.get(DEBUG))
-    if shown:
-        _show(error)
-    said = " ".join(str(error).split())
-    what = type(error).__name__ + (f": {said[:200]}" if said else "")
-    advice = (
-        "the traceback above" if shown else f"the traceback that {DEBUG}=1 in the environment shows"
-    )
-    stop(
-        f"unexpected {what}; this is a bug in segre, not an answer: please report it with the "
-        f"command and {advice}",
-        FAILED,
-    )
-
-
-def _answer(text: str) -> None:
-    try:
-        print(text)
-    except BrokenPipeError:
-        leave_closed_pipe()
-    except OSError as error:
-        stop_for_output(error)
+def _leave_closed_pipe() -> NoReturn:
+    """The reader of a pipe, such as `head`, has closed it."""
+    _discard(sys.stdout)
+    sys.exit(0)
 
 
 def _show(error: BaseException) -> None:

@@ -2,59 +2,53 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, MutableMapping
 from functools import partial
 from pathlib import Path
-from types import GenericAlias
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from segre.cli import completion
-from segre.cli.output import Out, with_output, with_parameters
-from segre.cli.pages import again, draw, require_writable, write
-from segre.cli.resumable import resumable
+from segre.cli.given import Parameter, file, flag
+from segre.cli.options import OUTPUT
+from segre.cli.output import (
+    Out,
+    again,
+    draw,
+    require_writable,
+    resumable,
+    with_output,
+    write,
+)
 from segre.cli.tree import Commands, Group, app, epilog
 from segre.errors import SegreError
 from segre.files import place
 
 if TYPE_CHECKING:
-    from segre.reproduce.experiment import Experiment, Option
+    from segre.reproduce.experiment import Experiment
 
 
 _METAVARS: dict[type, str] = {int: "N", float: "X"}
-FirstSeed = Annotated[
-    int,
-    typer.Option("--seed", metavar="N", help="First random seed; results name all seeds.", min=0),
-]
-Seeds = Annotated[
-    int,
-    typer.Option(
-        "--seeds",
-        metavar="N",
-        help="Number of seeds; the spread over them is shown.",
-        min=1,
-        max=100,
-    ),
-]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Start over instead of continuing a run.")]
 
 
 def command_for(experiment: Experiment) -> Callable[..., None]:
     """The command of an experiment: its own options, and those that all have."""
     own = {option.key: option for option in experiment.options}
 
-    def command(output: Path, fresh: bool, out: Out, **given: Any) -> None:
+    def command(out: Out, output: Path, fresh: bool, **given: Any) -> None:
         from segre.reproduce.experiment import perform
 
         require_writable(plot=output)
-        _require_allowed(own, given)
+        for key, option in own.items():
+            values = given[key] if option.several else [given[key]]
+            for one in values if option.allowed else ():
+                if one is not None and one not in option.allowed:
+                    allowed = ", ".join(option.allowed)
+                    raise SegreError(f"{option.name} {one!r} is not allowed; allowed: {allowed}")
         run = run_file(output)
         with resumable(run, fresh=fresh), out.progress() as progress:
             found = perform(
                 experiment,
-                seed=given.pop("seed", 0),
+                seed=given.pop("first_seed", 0),
                 seeds=given.pop("seeds", 3),
                 full=given.pop("full", False),
                 options=given,
@@ -72,51 +66,28 @@ def command_for(experiment: Experiment) -> Callable[..., None]:
 
     The state is kept in a .run file beside the plot, from which the same command continues.
     """
-    return with_parameters(command, _parameters(experiment))
+    return command
 
 
-def _require_allowed(own: dict[str, Option], given: dict[str, Any]) -> None:
-
-    for key, option in own.items():
-        value = given[key]
-        if not option.allowed or value is None:
-            continue
-        for one in value if option.several else (value,):
-            if one not in option.allowed:
-                raise SegreError(
-                    f"{option.name} {one!r} is not allowed; allowed: {', '.join(option.allowed)}"
-                )
-
-
-def _parameters(experiment: Experiment) -> Iterator[inspect.Parameter]:
-    def parameter(name: str, default: Any, annotation: Any) -> inspect.Parameter:
-        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        return inspect.Parameter(name, kind, default=default, annotation=annotation)
-
-    picture = typer.Option(
-        "--output", "-o", metavar="FILE", help="File for the plot: .png, .svg or .pdf."
-    )
-    yield parameter("output", Path(f"{experiment.name}.png"), Annotated[Path, picture])
+def _parameters(experiment: Experiment) -> dict[str, Parameter]:
+    """Its parameters that no other command has."""
+    picture = Path(f"{experiment.name}.png")
+    found = {"output": file("FILE", "File for the plot: .png, .svg or .pdf.", OUTPUT, picture)}
     for one in experiment.options:
-        info = typer.Option(
+        found[one.key] = Parameter(
+            _METAVARS.get(one.kind, one.name.upper()),
+            one.help,
             f"--{one.name}",
-            metavar=_METAVARS.get(one.kind, one.name.upper()),
-            help=one.help,
+            one.kind,
+            one.default,
+            several=one.several,
+            complete=completion.one_of(partial(tuple, one.allowed)) if one.allowed else None,
             min=one.least,
             max=one.most,
-            autocompletion=completion.one_of(partial(tuple, one.allowed)) if one.allowed else None,
         )
-        kind: Any = GenericAlias(list, (one.kind,)) if one.several else one.kind
-        given = kind if one.default is not None else kind | None
-        yield parameter(one.key, one.default, Annotated[given, info])
     if experiment.longer:
-        said = f"The longer run: {experiment.longer}."
-        yield parameter("full", False, Annotated[bool, typer.Option("--full", help=said)])
-    if experiment.seeded:
-        yield parameter("seed", 0, FirstSeed)
-        yield parameter("seeds", 3, Seeds)
-    yield parameter("fresh", False, Fresh)
-    yield parameter("out", Out(), Out)
+        found["full"] = flag(f"The longer run: {experiment.longer}.")
+    return found
 
 
 def run_file(output: Path) -> Path:
@@ -152,19 +123,20 @@ def _click(experiment: Experiment) -> Any:
 
     alone = Commands(rich_markup_mode=None, add_completion=False)
     examples = "\n".join(f"segre reproduce {one}" for one in experiment.examples)
-    alone.answers(examples, name=experiment.name)(command_for(experiment))
+    own = _parameters(experiment)
+    takes = " ".join([*own, *["first_seed", "seeds"] * experiment.seeded, "fresh"])
+    alone.answers(takes, examples, name=experiment.name, own=own)(command_for(experiment))
     return get_command(alone)
 
 
 def all_experiments(
-    all_: bool = False,
-    results: Path | None = None,
-    chosen: list[str] | None = None,
-    full: bool = False,
-    fresh: bool = False,
-    first_seed: int = 0,
-    seeds: int = 3,
-    out: Out = Out(),
+    out: Out,
+    all_: bool,
+    results: Path | None,
+    chosen: list[str],
+    fresh: bool,
+    first_seed: int,
+    **asked: Any,
 ) -> None:
     """Recompute tables and figures of the papers from scratch."""
     context = out.context
@@ -185,22 +157,14 @@ def all_experiments(
     from segre.reproduce.registry import experiment
     from segre.reproduce.scoreboard import run_all
 
-    for name in chosen or ():
+    for name in chosen:
         experiment(name)
     folder = results or Path("reproductions")
     page = folder / "index.html"
     folder.mkdir(parents=True, exist_ok=True)
     require_writable(plot=folder / "a.png", page=page)
     with resumable(folder, fresh=fresh), out.progress() as progress:
-        found = run_all(
-            folder,
-            chosen or (),
-            seed=first_seed,
-            seeds=seeds,
-            full=full,
-            fresh=fresh,
-            progress=progress,
-        )
+        found = run_all(folder, chosen, seed=first_seed, fresh=fresh, progress=progress, **asked)
         for one in found.outcomes:
             draw(one, folder / f"{one.experiment}.png")
         write(found, page, again(context))
@@ -213,18 +177,16 @@ group.callback(
     segre reproduce --all -o results
     segre reproduce --all -o some --only gap --only localise"""),
     invoke_without_command=True,
-)(with_output(all_experiments))
+)(with_output(all_experiments, "all_ results chosen full fresh first_seed seeds"))
 app.add_typer(group, name="reproduce")
 
 
-@group.answers("""segre reproduce theorems -o theorems
-    segre reproduce theorems -o theorems --limit 5""")
-def theorems(
-    stores: Path = Path("theorems"),
-    limit: int | None = None,
-    workers: int | None = None,
-    out: Out = Out(),
-) -> None:
+@group.answers(
+    "stores limit workers",
+    """segre reproduce theorems -o theorems
+    segre reproduce theorems -o theorems --limit 5""",
+)
+def theorems(out: Out, stores: Path, **asked: Any) -> None:
     """Test every theorem against the exact rank on small architectures.
 
     The sweeps cover 3,500 stacks and 530 transformers that satisfy the hypotheses, and 60 that do
@@ -233,8 +195,8 @@ def theorems(
     """
     from segre.reproduce.theorems import experiment
 
-    def compared(**asked: Any) -> Any:
+    def compared(**options: Any) -> Any:
         with resumable(stores):
-            return experiment(stores, **asked)
+            return experiment(stores, **options)
 
-    out.answer(compared, limit=limit, workers=workers, code=lambda found: int(found.mismatches > 0))
+    out.answer(compared, code=lambda found: int(found.mismatches > 0), **asked)

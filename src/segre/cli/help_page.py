@@ -15,7 +15,20 @@ from typer.core import TyperCommand
 from segre.cli.renamed import current_options
 
 
-class Command(TyperCommand):
+class Page:
+    """A help page that ends with examples as they are typed, and sentences as wide as the page."""
+
+    epilog: str | None
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        """Paragraphs with indented lines as they are, others wrapped."""
+        for paragraph in (self.epilog or "").strip().replace("\b\n", "").split("\n\n"):
+            formatter.write_paragraph()
+            with formatter.indentation():
+                formatter.write_text(f"\b\n{paragraph}" if "\n  " in paragraph else paragraph)
+
+
+class Command(Page, TyperCommand):
     """A command with such a help page; its options may be given by their old names."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -41,18 +54,6 @@ class Command(TyperCommand):
             if listed:
                 with formatter.section(title):
                     formatter.write_dl(listed)
-
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
-        """Examples as they are typed, and sentences as wide as the page."""
-        write_epilog(self.epilog, formatter)
-
-
-def write_epilog(text: str | None, formatter: Any) -> None:
-    """Paragraphs with indented lines as they are, others wrapped."""
-    for paragraph in (text or "").strip().replace("\b\n", "").split("\n\n"):
-        formatter.write_paragraph()
-        with formatter.indentation():
-            formatter.write_text(f"\b\n{paragraph}" if "\n  " in paragraph else paragraph)
 
 
 def arguments(command: Any, ctx: Any) -> Iterator[str]:

@@ -1,18 +1,20 @@
-"""Commands that look inside a model as it runs: model diagnose, trace, collapse, paths."""
+"""Commands that run models and layers: model diagnose, trace, collapse, paths, run, cost, ..."""
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from segre.cli.given import meant, memory_bytes
-from segre.cli.output import Out, TableOut
-from segre.cli.pages import draw, require_writable
-from segre.cli.tree import INSIDE
+from segre.cli.given import meant
+from segre.cli.output import Out, TableOut, draw, require_writable
+from segre.cli.tree import INSIDE, LAYERS
 from segre.cli.tree import model as group
+from segre.files import shown
 
 
 @group.answers(
+    "model text length=64 control settings ablate page seed",
     """segre model diagnose model --text book.txt
     segre model diagnose model --text book.txt --control -o diagnosis.html
     segre model diagnose model --set 12:0:507=median --ablate 3.7""",
@@ -21,34 +23,15 @@ from segre.cli.tree import model as group
     "at other places.",
     section=INSIDE,
 )
-def diagnose(
-    model: str,
-    text: Path | None = None,
-    length: int = 64,
-    control: bool = False,
-    settings: list[str] | None = None,
-    ablate: list[str] | None = None,
-    page: Path | None = None,
-    seed: int = 0,
-    out: TableOut = TableOut(),
-) -> None:
+def diagnose(out: TableOut, model: str, ablate: list[str], **asked: Any) -> None:
     """Find anomalies in a model: spikes, sinks, dead heads, rank, gradients."""
     from segre.inspect.diagnose import diagnose as look
 
-    out.answer(
-        look,
-        model,
-        text=text,
-        length=length,
-        control=control,
-        settings=settings or (),
-        ablations=ablate or (),
-        seed=seed,
-        page=page,
-    )
+    out.answer(look, model, ablations=ablate, **asked)
 
 
 @group.answers(
+    "model text logit length=64 dense page seed memory",
     """segre model trace model --text book.txt
     segre model trace model --text book.txt --target 12:345 --json
     segre model trace model --text line.txt --length 8 --dense operator.npy""",
@@ -57,15 +40,7 @@ def diagnose(
     section=INSIDE,
 )
 def trace(
-    model: str,
-    text: Path | None = None,
-    logit: str = "-1",
-    length: int = 64,
-    dense: Path | None = None,
-    page: Path | None = None,
-    seed: int = 0,
-    memory: str = "8G",
-    out: TableOut = TableOut(),
+    out: TableOut, model: str, logit: str, dense: Path | None, page: Path | None, **asked: Any
 ) -> None:
     """Find the input tokens that an output comes from, by four methods."""
     from segre.inspect.trace import trace as follow
@@ -74,17 +49,17 @@ def trace(
     if dense is not None:
         require_array_file(dense)
 
-    def followed(**asked: Any) -> Any:
-        found = follow(model, text=text, target=logit, whole=dense is not None, **asked)
+    def followed(**options: Any) -> Any:
+        found = follow(model, target=logit, whole=dense is not None, **options)
         if dense is not None and found.operator is not None:
             write_array(dense, found.operator)
         return found
 
-    files = {"operator": dense} if dense else None
-    out.answer(followed, length=length, seed=seed, memory=memory, page=page, files=files)
+    out.answer(followed, page=page, files={"operator": dense} if dense else None, **asked)
 
 
 @group.answers(
+    "model variants inputs=8 length text ranks certify threshold fuse plot defaults seed memory",
     """segre model collapse bert-base-uncased --plot bert.png
     segre model collapse model-directory --text book.txt --variants paper
     segre model collapse model-directory --variants what-if
@@ -95,70 +70,28 @@ def trace(
     "allow are refused.",
     section=INSIDE,
 )
-def collapse(
-    model: str,
-    variants: str = "all",
-    inputs: int = 8,
-    length: int | None = None,
-    text: Path | None = None,
-    ranks: bool = False,
-    certify: bool = False,
-    threshold: float = 1e-3,
-    fuse: str | None = None,
-    plot: Path | None = None,
-    defaults: bool = False,
-    seed: int = 0,
-    memory: str = "8G",
-    out: Out = Out(),
-) -> None:
+def collapse(out: Out, model: str, plot: Path | None, defaults: bool, **asked: Any) -> None:
     """Do tokens become alike with depth? The model as it is, and with parts removed."""
     require_writable(plot=plot)
-    from contextlib import nullcontext
-
     from segre.collapse.commands import measure, own_spec
 
     given = meant(model, defaults)
     stack = own_spec(given) is not None  # which does not say how far it is
     with out.waiting("measuring") if stack else nullcontext(), out.progress() as progress:
-        found = measure(
-            given,
-            variants=variants,
-            inputs=inputs,
-            length=length,
-            text=text,
-            ranks=ranks,
-            certify=certify,
-            threshold=threshold,
-            fuse=fuse,
-            seed=seed,
-            memory=memory_bytes(memory),
-            progress=progress,
-        )
+        found = measure(given, **asked, progress=progress)
     draw(found, plot)
     out.emit(found, files={"plot": plot})
 
 
 @group.answers(
+    "model skip mlp norms length text sample of_length shares plot defaults seed memory",
     """segre model paths gpt2 --plot paths.png
     segre model paths model-directory --sample 5 --of-length 2
     segre model paths llama-3-8b --shares""",
     section=INSIDE,
 )
 def paths(
-    model: str,
-    skip: bool | None = None,
-    mlp: bool = True,
-    norms: bool = True,
-    length: int | None = None,
-    text: Path | None = None,
-    sample: int = 0,
-    of_length: int | None = None,
-    shares: bool = False,
-    plot: Path | None = None,
-    defaults: bool = False,
-    seed: int = 0,
-    memory: str = "8G",
-    out: Out = Out(),
+    out: Out, model: str, shares: bool, plot: Path | None, defaults: bool, **asked: Any
 ) -> None:
     """Write a forward pass as the exact sum over all paths."""
     require_writable(plot=plot)
@@ -168,19 +101,85 @@ def paths(
     if shares:
         out.emit(count_paths(given))
         return
-    out.answer(
-        decompose,
-        given,
-        skip=skip,
-        mlp=mlp,
-        norms=norms,
-        length=length,
-        text=text,
-        sample=sample,
-        of_length=of_length,
-        seed=seed,
-        memory=memory,
-        plot=plot,
-        data={"plot": None},
-        waiting="summing over paths",
+    said = "summing over paths"
+    out.answer(decompose, given, plot=plot, data={"plot": None}, waiting=said, **asked)
+
+
+@group.answers(
+    "stack stack_weights given array run_by block memory",
+    """segre model run softmax/d=8,8/a=4/t=3 -w w.npz --input x.npy -o y.npy
+    segre model run lightning/d=8,8/a=4/t=3 -w w.npz -i x.npy -o y.npy""",
+    note="The number of tokens is that of the input; t in the spec does not limit it.",
+    section=LAYERS,
+)
+def run(
+    out: Out,
+    stack: str,
+    stack_weights: Path,
+    given: Path,
+    array: Path,
+    run_by: str,
+    **asked: Any,
+) -> None:
+    """Run a stack of attention layers on a long sequence."""
+    from segre.sequence.attend import attend
+    from segre.sequence.files import read_array, require_array_file, write_array
+
+    require_array_file(array)
+    with out.waiting("running"):
+        found = attend(stack, stack_weights, read_array(given), run_by, **asked)
+        write_array(array, found)
+    shape = " x ".join(map(str, found.shape))
+    out.emit(
+        data={"file": shown(array), "shape": list(found.shape), "dtype": str(found.dtype)},
+        lines=[f"{array}: {shape}, {found.dtype}"],
     )
+
+
+@group.answers(
+    "spec tokens plot",
+    """segre model cost lightning/d=64,64/a=64/t=3 --t 4k,32k
+    segre model cost llama-3-8b --t 4k,32k,128k --csv
+    segre model cost fast/d=64,64/a=16/t=3 --t 64,1k,16k --plot fast.png""",
+    section=LAYERS,
+)
+def cost(out: TableOut, spec: str, tokens: list[int] | None, plot: Path | None) -> None:
+    """What a network costs on long sequences: operations, memory, state."""
+    from segre.sequence.cost import cost as costs
+
+    out.answer(costs, spec, tokens, plot=plot, waiting="counting")
+
+
+@group.answers(
+    "data recovered a starts seed",
+    "segre model recover samples.npz --spec lightning/d=8,8/a=3/t=4",
+    note="Exit code 3: the data do not determine the weights; the message says what is missing.",
+    section=LAYERS,
+)
+def recover(out: Out, data: Path, recovered: str, **asked: Any) -> None:
+    """Recover the weights of a layer from its inputs and outputs.
+
+    If the data do not determine the weights, segre says what is missing.
+    """
+    from segre.geometry.recover import recover as find
+    from segre.geometry.recovery.samples import Samples
+
+    out.answer(find, Samples.read(data), recovered, waiting="recovering", **asked)
+
+
+@group.answers(
+    "trained",
+    """segre model optimum run.json
+    segre model optimum run.safetensors --json""",
+    section=LAYERS,
+)
+def optimum(out: Out, trained: Path) -> None:
+    """Prove how far, at most, a layer of linear attention is from its global optimum.
+
+    The file holds a layer sum_h (X W_QK X^T) X W_OV, trained on 1/2 |f(X) - Y|^2 with weight decay
+    beta/2 (|W_QK|^2 + |W_OV|^2). The bound holds for any number of heads.
+    """
+    from segre.optimum import certify_optimum
+    from segre.optimum.files import read_run
+
+    out.answer(certify_optimum, *read_run(trained))

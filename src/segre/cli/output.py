@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import functools
 import inspect
+import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from segre.cli.given import memory_bytes
+from segre.cli.given import REQUIRED, Parameter
 from segre.cli.options import DECLARED
-from segre.cli.pages import again, draw, require_writable, write
+from segre.errors import InterruptedRunError
 from segre.files import before_writing, shown, streamed
 
 if TYPE_CHECKING:
@@ -131,8 +133,6 @@ class Out:
         arguments for the command that the page names, where they are not those that were given.
         """
         require_writable(plot=plot, page=page)
-        if "memory" in options:
-            options["memory"] = memory_bytes(options["memory"])
         if waiting:
             with self.waiting(waiting):
                 found = call(*given, **options)
@@ -168,55 +168,127 @@ class TableOut(Out):
     """The same, for a command whose answer is a table."""
 
 
-def with_output(command: Callable[..., None]) -> Callable[..., None]:
-    """A command as the argument parser sees it: the options for `out` in place of `out`."""
+def with_output(
+    command: Callable[..., None], takes: str, own: Mapping[str, Parameter] | None = None
+) -> Callable[..., None]:
+    """A command as the argument parser sees it, with a parameter for each name in `takes`.
+
+    A name may have a default of its own: "length=64". Names are declared in `options`, or in `own`.
+    The formats of its answer become options; the command has them as `out`.
+    """
+    declared = {**DECLARED, **(own or {})}
+    outs = get_type_hints(command)["out"]
+    formats = {name: one.help for name, one in FORMATS.items()}
+    if outs is TableOut:
+        formats |= {name: said for name, (said, _) in TABLES.items()}
 
     @functools.wraps(command)
     def read(context: typer.Context, quiet: bool, **given: Any) -> None:
-        asked = [name for name in _formats(command) if given.pop(_flag(name))]
-        command(**given, out=Out(asked[0] if asked else TEXT, quiet, context))
+        asked = [name for name in formats if given.pop(_flag(name))]
+        out = outs(asked[0] if asked else TEXT, quiet, context)
+        command(out, **{name: declared[name].value(value) for name, value in given.items()})
 
-    return with_parameters(read, _parameters(command))
-
-
-def with_parameters(
-    command: Callable[..., None], parameters: Iterable[inspect.Parameter]
-) -> Callable[..., None]:
-    """A command whose parameters are these for the argument parser."""
-    own = list(parameters)
-    command.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]
-    command.__annotations__ = {one.name: one.annotation for one in own}
-    return command
-
-
-def _parameters(command: Callable[..., None]) -> Iterator[inspect.Parameter]:
-    """Those of the function, each declared, then the formats of its answer."""
-
-    def declared(name: str, kind: Any, info: Any, default: Any = False) -> inspect.Parameter:
-        place = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        return inspect.Parameter(name, place, default=default, annotation=Annotated[kind, info])
-
-    hints = get_type_hints(command, include_extras=True)
-    yield inspect.Parameter(
-        "context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context
-    )
-    for name, parameter in inspect.signature(command).parameters.items():
-        if get_origin(hints[name]) is Annotated:
-            yield parameter.replace(annotation=hints[name])
-        elif name != "out":
-            yield declared(name, hints[name], DECLARED[name].declared(name), parameter.default)
-    for name, said in _formats(command).items():
-        yield declared(_flag(name), bool, typer.Option(f"--{name}", help=said))
-    yield declared("quiet", bool, DECLARED["quiet"].declared("quiet"))
+    parameters = [_parameter("context", typer.Context)]
+    for word in takes.split():
+        name, equals, usual = word.partition("=")
+        one = declared[name]
+        default = one.kind(usual) if equals else one.usual
+        kind, info = one.annotation(default), one.declared(name)
+        parameters.append(_parameter(name, Annotated[kind, info], default))
+    for name, said in formats.items():
+        parameters.append(
+            _parameter(_flag(name), Annotated[bool, typer.Option(f"--{name}", help=said)], False)
+        )
+    said = DECLARED["quiet"].declared("quiet")
+    parameters.append(_parameter("quiet", Annotated[bool, said], False))
+    read.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    read.__annotations__ = {one.name: one.annotation for one in parameters}
+    return read
 
 
-def _formats(command: Callable[..., None]) -> dict[str, str]:
-    """The formats of a command, with their help texts."""
-    found = {name: one.help for name, one in FORMATS.items()}
-    if get_type_hints(command)["out"] is TableOut:
-        found |= {name: said for name, (said, _) in TABLES.items()}
-    return found
+def _parameter(name: str, annotation: Any, default: Any = REQUIRED) -> inspect.Parameter:
+    usual = inspect.Parameter.empty if default is REQUIRED else default
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return inspect.Parameter(name, kind, default=usual, annotation=annotation)
 
 
 def _flag(name: str) -> str:
     return f"as_{name}"
+
+
+def require_writable(*, plot: Path | None = None, page: Path | None = None) -> None:
+    """Refuse a plot or page that cannot be written before anything is computed."""
+    if plot is not None:
+        from segre.report.drawing import require_static_format
+
+        require_static_format(plot)
+    if page is not None:
+        from segre.report.page.render import require_page
+
+        require_page(page)
+
+
+def draw(answer: object, plot: Path | None) -> None:
+    """Draw the plots of an answer, if a file was named for them."""
+    if plot is not None:
+        from segre.report.png import plot as drawing
+
+        drawing(answer, plot)
+
+
+def write(answer: object, page: Path | None, command: str = "") -> None:
+    """Write the page of an answer, if a file was named for it."""
+    if page is not None:
+        from segre.report.page.render import write_answer
+
+        write_answer(answer, page, today(), command)
+
+
+def again(context: typer.Context, **instead: Sequence[str]) -> str:
+    """The running command as it was given, to be run again: files as reports name them.
+
+    `instead` has values for arguments that cannot be given again, as what was read from a pipe.
+    """
+    arguments: list[str] = []
+    options: list[str] = []
+    for one in context.command.params:
+        name = str(one.name)
+        source = context.get_parameter_source(name)
+        if source is None or source.name != "COMMANDLINE":
+            continue
+        value = instead.get(name, context.params[name])
+        several = value if isinstance(value, list | tuple) else [value]
+        values = [shown(str(each)) for each in several]
+        if one.param_type_name == "argument":
+            arguments += values
+        elif name != "quiet" and not name.startswith("as_"):  # how to print, not what
+            flag = min(one.opts, key=len)
+            options += [flag] if value is True else [w for each in values for w in (flag, each)]
+    words = context.command_path.split()[1:]
+    return shlex.join(["segre", *words, *arguments, *options])
+
+
+def today() -> str:
+    """Today's date, for pages.
+
+    >>> len(today())
+    10
+    """
+    return f"{date.today():%Y-%m-%d}"
+
+
+@contextmanager
+def resumable(file: Path, *, fresh: bool = False) -> Iterator[None]:
+    """Finished work is kept in `file`, from which the same command continues after an interruption.
+
+    `fresh` says that this command was told to start over: continuing then takes another command.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not file.exists():  # there was nothing to keep yet
+            raise
+        command = "the same command without --fresh" if fresh else "the same command"
+        raise InterruptedRunError(
+            f"interrupted; finished work is kept in {str(file)!r}; to continue, run {command}"
+        ) from None

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from segre.cli.output import Out
-from segre.cli.resumable import resumable
+from segre.cli.output import Out, resumable
 from segre.cli.tree import sweep as group
 from segre.files import shown
 
 
 @group.answers(
+    "plan new_store workers dask limit task_memory timeout certificates",
     """segre sweep run deep-softmax -o softmax.db
     segre sweep run my.toml -o my.db --workers 2 --limit 1000
     segre sweep run my.toml -o my.db --timeout 60
@@ -19,15 +19,12 @@ from segre.files import shown
     note="Exit code 1: there is a counterexample.",
 )
 def run(
+    out: Out,
     plan: str,
     new_store: Path,
-    workers: int | None = None,
-    dask: str | None = None,
-    limit: int | None = None,
-    task_memory: str = "2G",
-    timeout: float | None = None,
-    certificates: Path | None = None,
-    out: Out = Out(),
+    task_memory: int,
+    certificates: Path | None,
+    **asked: Any,
 ) -> None:
     """Compute the dimension of every architecture in a sweep, and test the sweep's claim on it.
 
@@ -41,24 +38,24 @@ def run(
 
     chosen = plan_of(plan)
 
-    def swept(**asked: Any) -> Swept:
+    def swept(**bounds: Any) -> Swept:
         with resumable(new_store):
-            ran = drive(chosen, new_store, dask=dask, **asked)
+            ran = drive(chosen, new_store, memory=task_memory, **bounds)
             if certificates is not None:
+<<<<<<< HEAD
                 keep_certificates(new_store, certificates, asked["progress"])
+=======
+                keep(new_store, certificates, bounds["progress"])
+>>>>>>> main
             return Swept(ran, standing(new_store))
 
-    bounds: dict[str, Any] = {
-        "workers": workers,
-        "limit": limit,
-        "memory": task_memory,
-        "timeout": timeout,
-    }
-    out.answer(swept, **bounds, rate=True, code=lambda found: int(bool(found.standing.refuted)))
+    out.answer(swept, rate=True, code=lambda found: int(bool(found.standing.refuted)), **asked)
 
 
-@group.answers("segre sweep status softmax.db", note="Exit code 1: there is a counterexample.")
-def status(store: Path, out: Out = Out()) -> None:
+@group.answers(
+    "store", "segre sweep status softmax.db", note="Exit code 1: there is a counterexample."
+)
+def status(out: Out, store: Path) -> None:
     """List counterexamples, then how many architectures are done and what was found."""
     from segre.sweep.status import standing
 
@@ -66,20 +63,13 @@ def status(store: Path, out: Out = Out()) -> None:
 
 
 @group.answers(
+    "store rows every workers task_memory seed",
     """segre sweep verify softmax.db
     segre sweep verify softmax.db --sample 200 --seed 1
     segre sweep verify softmax.db --all --json""",
     note="Exit code 1: a row differs from what is computed now.",
 )
-def verify(
-    store: Path,
-    rows: int = 20,
-    every: bool = False,
-    workers: int | None = None,
-    task_memory: str = "2G",
-    seed: int = 0,
-    out: Out = Out(),
-) -> None:
+def verify(out: Out, store: Path, rows: int, every: bool, task_memory: int, **asked: Any) -> None:
     """Compute rows of a store again, a sample or all, and compare.
 
     The checksums of a store find damage. Rows that were altered on purpose, with new checksums,
@@ -91,17 +81,19 @@ def verify(
         check,
         store,
         sample=None if every else rows,
-        seed=seed,
-        workers=workers,
         memory=task_memory,
         rate=True,
         code=lambda found: 0 if found.value else 1,
+        **asked,
     )
 
 
-@group.answers("""segre sweep export softmax.db -o softmax.csv
-    segre sweep export softmax.db -o softmax.parquet""")
-def export(store: Path, table: Path, out: Out = Out()) -> None:
+@group.answers(
+    "store table",
+    """segre sweep export softmax.db -o softmax.csv
+    segre sweep export softmax.db -o softmax.parquet""",
+)
+def export(out: Out, store: Path, table: Path) -> None:
     """Write all rows as a table: CSV, or Parquet (needs the extra segre[tables])."""
     from segre.sweep.export import export as write
 
@@ -110,11 +102,12 @@ def export(store: Path, table: Path, out: Out = Out()) -> None:
     out.emit(data={"file": shown(table), "rows": rows}, lines=[f"{table}: {rows} rows"])
 
 
-@group.answers("""segre sweep plot softmax.db -o softmax.png
-    segre sweep plot softmax.db -o softmax.html --x d --y a""")
-def plot(
-    store: Path, drawing: Path, x: str | None = None, y: str | None = None, out: Out = Out()
-) -> None:
+@group.answers(
+    "store drawing x y",
+    """segre sweep plot softmax.db -o softmax.png
+    segre sweep plot softmax.db -o softmax.html --x d --y a""",
+)
+def plot(out: Out, store: Path, drawing: Path, x: str | None, y: str | None) -> None:
     """Plot exact against predicted dimensions, redundancy by two fields, and counterexamples."""
     from segre.report.drawing import require_format
     from segre.report.png import draw
@@ -128,38 +121,22 @@ def plot(
     out.emit(files={"plot": drawing}, data={"x": drawn.x, "y": drawn.y, "cells": cells})
 
 
-@group.answers("""segre sweep fit softmax.db
-    segre sweep fit softmax.db --fields l,d,a --where "a <= d" --degree 3""")
-def fit(
-    store: Path,
-    fields: str = "",
-    where: str | None = None,
-    degree: int = 4,
-    rational: bool = False,
-    in_balls: bool = False,
-    trials: int = 20,
-    seed: int = 0,
-    out: Out = Out(),
-) -> None:
+@group.answers(
+    "store fields where degree rational in_balls trials seed",
+    """segre sweep fit softmax.db
+    segre sweep fit softmax.db --fields l,d,a --where "a <= d" --degree 3""",
+)
+def fit(out: Out, store: Path, fields: str, in_balls: bool, trials: int, **asked: Any) -> None:
     """Propose formulas for the dimensions, and test them on new architectures."""
     from segre.sweep.fit import fit as search
 
-    out.answer(
-        search,
-        store,
-        fields=[name.strip() for name in fields.split(",") if name.strip()],
-        where=where,
-        degree=degree,
-        rational=rational,
-        ranks=in_balls,
-        fresh=trials,
-        seed=seed,
-        waiting="fitting polynomials",
-    )
+    wanted = [name.strip() for name in fields.split(",") if name.strip()]
+    said = "fitting polynomials"
+    out.answer(search, store, fields=wanted, ranks=in_balls, fresh=trials, waiting=said, **asked)
 
 
-@group.answers("segre sweep list", name="list")
-def list_ready(out: Out = Out()) -> None:
+@group.answers("", "segre sweep list", name="list")
+def list_ready(out: Out) -> None:
     """List the sweeps that come with segre."""
     from segre.sweep.builtin import Builtin
 

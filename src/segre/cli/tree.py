@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
-from segre.cli.help_page import Command, option_row, verbatim, write_epilog
+from segre.cli.given import Parameter
+from segre.cli.help_page import Command, Page, option_row, verbatim
 from segre.cli.output import with_output
 from segre.cli.renamed import current
 
@@ -21,7 +22,7 @@ SECTIONS = ("Look", "Inside", "Rewrite", "Origins", "Layers")  # of `segre model
 LOOK, INSIDE, REWRITE, ORIGINS, LAYERS = SECTIONS
 
 
-class Group(TyperGroup):
+class Group(Page, TyperGroup):
     """Commands before options, each with its whole first sentence, in sections if it has any."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
@@ -37,10 +38,6 @@ class Group(TyperGroup):
         with formatter.section("Options"):
             rows = (option_row(option, ctx) for option in self.get_params(ctx))
             formatter.write_dl([row for row in rows if row is not None])
-
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
-        """Examples as they are typed, and sentences as wide as the page."""
-        write_epilog(self.epilog, formatter)
 
 
 class Front(Group):
@@ -88,14 +85,24 @@ class Commands(typer.Typer):
     """A level of the tree, to which commands are added."""
 
     def answers(
-        self, examples: str, *, note: str = "", name: str | None = None, section: str | None = None
+        self,
+        takes: str,
+        examples: str,
+        *,
+        note: str = "",
+        name: str | None = None,
+        section: str | None = None,
+        own: Mapping[str, Parameter] | None = None,
     ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-        """Make a function a command, with `examples` as they are typed and a `note` after them."""
+        """Make a function a command that `takes` parameters, which are declared by their names.
+
+        Its help page has `examples` as they are typed, and a `note` after them.
+        """
 
         def added(command: Callable[..., None]) -> Callable[..., None]:
             end = epilog(examples, note)
             add = self.command(name, cls=Command, epilog=end, rich_help_panel=section)
-            add(with_output(command))
+            add(with_output(command, takes, own))
             return command
 
         return added

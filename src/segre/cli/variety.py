@@ -4,37 +4,26 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from segre.cli.given import meant, memory_bytes
-from segre.cli.output import Out, TableOut
-from segre.cli.pages import draw, require_writable
+from segre.cli.arguments import SLICES
+from segre.cli.given import meant
+from segre.cli.output import Out, TableOut, draw, require_writable
 from segre.cli.tree import variety
 from segre.errors import SegreError
 from segre.values import quote
 
-METRICS = ("generic", "gaussian", "identity")
-SLICES = ("cone", "discriminant", "fiber")
-Seconds = Annotated[
-    float,
-    typer.Option(
-        metavar="X", help="Time limit for counting; past it only the formula answers.", min=0
-    ),
-]
 _NOTHING = "Exit code 3: no formula is known, and nothing was counted."
 
 
 @variety.answers(
+    "polynomial counting seed memory",
     """segre variety degree cnn/k=3,2/degree=2
     segre variety degree poly/4-2-1/degree=2
     segre variety degree poly/3-2-1/degree=3 --seconds 60""",
     note=_NOTHING,
 )
-def degree(
-    polynomial: str, counting: float = 20, seed: int = 0, memory: str = "8G", out: Out = Out()
-) -> None:
+def degree(out: Out, polynomial: str, counting: float, **asked: Any) -> None:
     """The degree of the function variety of a polynomial network.
 
     The degree is computed by a formula where one is proved, and by counting the intersection points
@@ -42,7 +31,7 @@ def degree(
     """
     from segre.variety.degree import degree as counted
 
-    out.answer(counted, polynomial, seed, seconds=counting, memory=memory, code=_counted)
+    out.answer(counted, polynomial, seconds=counting, code=_counted, **asked)
 
 
 def _counted(found: Any) -> int:
@@ -50,21 +39,22 @@ def _counted(found: Any) -> int:
 
 
 @variety.answers(
+    "polynomial metric goal descent plot counting seed memory",
     """segre variety critical cnn/k=2,2/degree=2
     segre variety critical poly/3-1-1/degree=2 --metric gaussian
     segre variety critical poly/4-2-1/degree=2 --target 3,2,1,-1 --descent 9""",
     note=_NOTHING,
 )
 def critical(
+    out: Out,
     polynomial: str,
-    metric: str | None = None,
-    goal: str | None = None,
-    descent: int = 0,
-    plot: Path | None = None,
-    counting: float = 20,
-    seed: int = 0,
-    memory: str = "8G",
-    out: Out = Out(),
+    metric: str | None,
+    goal: str | None,
+    descent: int,
+    plot: Path | None,
+    counting: float,
+    seed: int,
+    memory: int,
 ) -> None:
     """Count the critical points of the squared loss, or list them for a given target.
 
@@ -90,27 +80,20 @@ def critical(
 
 
 @variety.answers(
+    "spec plot defaults seed memory",
     """segre variety samples lightning/d=3,3/a=1/t=3
     segre variety samples poly/4-2-5/degree=2 --csv
     segre variety samples softmax/d=8,8/a=4/t=2 --plot ranks.png""",
     note="Status: proved; computed (ranks at random points mod p); or, for large architectures, "
     "bounds.",
 )
-def samples(
-    spec: str,
-    plot: Path | None = None,
-    defaults: bool = False,
-    seed: int = 0,
-    memory: str = "8G",
-    out: TableOut = TableOut(),
-) -> None:
+def samples(out: TableOut, spec: str, plot: Path | None, defaults: bool, **asked: Any) -> None:
     """How many generic inputs determine the function, up to finitely many others."""
     from segre.geometry.samples import samples as count
 
     require_writable(plot=plot)
-    limit = memory_bytes(memory)
     with out.progress() as progress:
-        found = count(meant(spec, defaults), seed, memory=limit, progress=progress)
+        found = count(meant(spec, defaults), progress=progress, **asked)
     if plot is not None and not found.ranks:
         raise SegreError(
             f"--plot needs computed ranks, and {str(found.spec)!r} is too large for that; "
@@ -121,13 +104,14 @@ def samples(
 
 
 @variety.answers(
+    "layer a",
     """segre variety point layer.json
     segre variety point filters.json""",
     note="""What the two files may contain:
     {"V": [["1/2", 1], [0, 1]], "A": [[1, 0], [0, 0]], "a": 1}
     {"spec": "cnn/k=2,2/degree=2", "layers": [{"w": [0, 1]}, {"w": [1, 0]}]}""",
 )
-def point(layer: Path, a: int | None = None, out: Out = Out()) -> None:
+def point(out: Out, layer: Path, a: int | None) -> None:
     """Is the function of these weights a smooth or a singular point?
 
     Supported: one lightning layer, convolutional and shallow quadratic networks.
@@ -153,22 +137,14 @@ def point(layer: Path, a: int | None = None, out: Out = Out()) -> None:
 
 
 @variety.answers(
+    "grid s t d matrix check seed",
     """segre variety ci --grid 2x3 --s 2 --t 3 --d 3
     segre variety ci --grid 3x3 --s 2 --t 2 --d 3 --check
     segre variety ci --grid 2x2 --s 2 --t 2 --d 2 --matrix matrix.csv""",
     note="Decided cases: s=2 with t=L, t=2 with s=K, and s=t=2.\n"
     "Exit code 1: the matrix is not in the variety.",
 )
-def ci(
-    grid: str,
-    s: int,
-    t: int,
-    d: int,
-    matrix: Path | None = None,
-    check: bool = False,
-    seed: int = 0,
-    out: TableOut = TableOut(),
-) -> None:
+def ci(out: TableOut, grid: str, matrix: Path | None, **asked: Any) -> None:
     """Components of a conditional-independence variety with hidden variables."""
     from segre.variety.ci import components
     from segre.variety.ci_matrix import read_matrix
@@ -183,33 +159,19 @@ def ci(
         return int(found.membership is not None and bool(found.membership.reason))
 
     given = None if matrix is None else read_matrix(matrix)
-    ranks: dict[str, Any] = {"s": s, "t": t, "d": d}
     places = (int(sizes[1]), int(sizes[2]))
-    out.answer(
-        components,
-        places,
-        **ranks,
-        matrix=given,
-        check=check,
-        seed=seed,
-        code=outside,
-        waiting="decomposing",
-    )
+    out.answer(components, places, matrix=given, code=outside, waiting="decomposing", **asked)
 
 
 @variety.answers(
+    "slice_ drawing point fiber seed",
     """segre variety slice cone -o cone.html
     segre variety slice discriminant -o wall.png --point P.json --point Q.json
     segre variety slice fiber -o fiber.svg --spec lightning/d=4,4/a=3/t=3""",
     name="slice",
 )
 def plot_slice(
-    slice_: str,
-    drawing: Path,
-    point: list[Path] | None = None,
-    fiber: str = "softmax/d=3,3/a=2/t=3",
-    seed: int = 0,
-    out: Out = Out(),
+    out: Out, slice_: str, drawing: Path, point: list[Path], fiber: str, seed: int
 ) -> None:
     """Draw the functions of one layer, or a fiber, as a picture or an interactive page."""
     from segre.geometry.slices import discriminant, fiber_curve, segre_cone
@@ -225,9 +187,8 @@ def plot_slice(
         if slice_ == "cone":
             draw(segre_cone(), drawing)
         elif slice_ == "discriminant":
-            files = point or []
-            layers = [LayerPoint.read(file) for file in files]
-            placed = [(f.stem, p.V, p.A, p.a or 1) for f, p in zip(files, layers, strict=True)]
+            layers = [LayerPoint.read(file) for file in point]
+            placed = [(f.stem, p.V, p.A, p.a or 1) for f, p in zip(point, layers, strict=True)]
             draw(discriminant(placed), drawing)
         else:
             draw(fiber_curve(Weights.random(Network.parse(fiber), seed)), drawing)

@@ -3,7 +3,9 @@
 Columns are x + 2^e r_j, with one column x for all tokens and residuals of size about one. Sums,
 products, roots and activations keep the two apart by differences that are never of numbers nearly
 equal; so does attention, as the columns of a pattern sum to one. Without skips the residual of a
-transformer can then be followed past every floor, in the same `stages` as everything else.
+transformer can then be followed past every floor, in the same `stages` as everything else
+(`continued`). Where a variant has skips, its curve does not come near the floor, and ends there if
+it does.
 
 Roundings are estimated beside the residuals. Where they may be more than a millionth of a percent
 of those after a sub-layer, the residual is not known from there on.
@@ -11,7 +13,7 @@ of those after a sub-layer, the residual is not known from there on.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import exp2, log10
@@ -19,13 +21,16 @@ from typing import Any
 
 import numpy as np
 
+from segre.checkpoint.model import Model
 from segre.collapse.activations import mean_over, mean_slope, normal_density
 from segre.collapse.mixing import Masked, Unmasked
 from segre.collapse.residual import norm
 from segre.collapse.split import CERTAIN, ROUNDING, log10_of
+from segre.collapse.variants import Variant
 from segre.fields import Real
 from segre.fields.circle import Frequencies
 from segre.fields.interface import Array
+from segre.transformer.forward import AFTER, ATTENTION, MLP, Place, Tokens, run
 
 _LEAST = 1e-290
 
@@ -296,3 +301,31 @@ def _parts(keys: Apart, queries: Apart) -> tuple[Array, ...]:
         np.array(keys.exponent),
         np.array(queries.exponent),
     )
+
+
+def can_continue(model: Model, variant: Variant) -> bool:
+    """Whether a variant has patterns that sum to one, and no skips."""
+    attention, mlp = (variant.edit(model.spec, number) for number in (ATTENTION, MLP))
+    assert attention is not None
+    skips = attention.residual or (mlp is not None and mlp.residual and model.spec.mlp != "none")
+    return attention.sums_to_one and not skips
+
+
+def continued(model: Model, variants: Sequence[Variant], words: Array) -> list[Array]:
+    """log10 of the relative residual of tokens (1, n) before the layers and after each."""
+    found = np.zeros((len(variants), model.spec.layers + 1))
+
+    def hook(place: Place, name: str, x: Any) -> Any:
+        """Keep mean and residual apart; a sub-layer that is left out changes neither."""
+        depth = place.depth(name)
+        if depth == 0:
+            x = Apart.of(x)
+        if depth == 0 or (name in AFTER and place.spec is not None):
+            x = x.settled()
+        if depth is not None:
+            found[place.edit, depth] = x.log10_relative()
+        return x
+
+    edits = [variant.edit for variant in variants]
+    run(model, [Tokens(words)], ApartField(), edits, hook)
+    return list(found)

@@ -87,18 +87,6 @@ class Bounds:
         limit = self.step + np.log10(share) + rounding
         return np.asarray(self.applies & (self.measured[..., 1:] > limit))
 
-    def failures(self) -> list[list[str]]:
-        """What fails in each layer of one network, in words."""
-        out = []
-        for widest, shrinks in zip(self.widest, self.shrinks, strict=True):
-            own = list(self.missing)
-            if not widest <= WIDEST:
-                own.append(f"scores differ by {widest:.3g}, which is more than {WIDEST}")
-            if not shrinks:
-                own.append("C |res|^2 >= 1: the bound holds, but does not decrease")
-            out.append(own)
-        return out
-
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
         arrays = {name: value for name, value in vars(self).items() if name != "missing"}

@@ -16,7 +16,6 @@ from segre.checkpoint.opening import trained
 from segre.checkpoint.outputs import furthest
 from segre.checkpoint.runnable import family_of, load
 from segre.collapse.curves import Curves, curves
-from segre.collapse.fusion import Fusion
 from segre.collapse.mechanisms import MechanismStudy, mechanism_advice, mechanism_study
 from segre.collapse.passes import Pass
 from segre.collapse.paths import (
@@ -26,10 +25,11 @@ from segre.collapse.paths import (
     path_sums,
     path_term,
     sample_paths,
+    shares_of,
 )
 from segre.collapse.record import record
 from segre.collapse.residual import norm, relative_residual
-from segre.collapse.shares import shares_of
+from segre.collapse.streams import Fusion
 from segre.collapse.study import Study, medians, random_pass, study, study_advice
 from segre.collapse.variants import ALL, FULL, PAPER, Variant, variant, what_if
 from segre.collapse.verdict import THRESHOLD, advice, not_measured
@@ -287,7 +287,7 @@ def _drawn(done: Pass, count: int, length: int | None, seed: int) -> list[dict[s
     """Sampled single paths, by default of length 1; without skips there is only one length."""
     if not count:
         return []
-    usual = 1 if done.layers[0].passes else len(done.layers)
+    usual = len(done.layers) if done.layers[0].past is None else 1
     out = []
     for path in sample_paths(done, usual if length is None else length, count, seed):
         term = path_term(done, path)

@@ -27,12 +27,9 @@ import numpy as np
 
 from segre.checkpoint.inputs import Inputs
 from segre.checkpoint.model import Model
-from segre.collapse.continued import can_continue, continued
-from segre.collapse.fusion import Fusion
-from segre.collapse.gates import WithGates
-from segre.collapse.sinks import Sink, sink_of
-from segre.collapse.streams import measured
-from segre.collapse.variants import PAPER, Variant
+from segre.collapse.apart import can_continue, continued
+from segre.collapse.streams import Fusion, Sink, measured, sink_of
+from segre.collapse.variants import PAPER, Variant, WithGates
 from segre.fields import Real
 from segre.fields.interface import Array
 from segre.fields.threads import threads_for

@@ -12,7 +12,6 @@ it follows from the traits of the mechanisms (docs/mechanisms.md has the proof).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -20,6 +19,7 @@ from typing import Any
 import numpy as np
 from flint import arb
 
+from segre.architectures import Architecture
 from segre.attention.layer import Layer
 from segre.attention.mechanism import Mechanism
 from segre.attention.pattern import seen
@@ -113,7 +113,7 @@ def mechanism_study(given: Source, seed: int = 0, inputs: int = 4) -> MechanismS
     pairs, bits = [], _FEWEST_BITS
     for _ in range(inputs):
         X = tokens.standard_normal((spec.t, spec.width)).T
-        found, bits = _descent(spec, weights, X, bits)
+        found, bits = certified(spec, weights, X, bits, _MOST_BITS, _DIGITS)
         pairs.append(found)
     residual, relative = np.array(pairs).swapaxes(0, 1)
     steps = tuple(_step(spec, weights, i, tokens) for i in range(spec.depth))
@@ -151,24 +151,33 @@ def order_of(one: Mechanism, a: int, tokens: int) -> int | None:
     return None if one.keys(tokens) == 1 or signs or factor else 3
 
 
-def _descent(spec: Network, weights: Array, X: Array, bits: int) -> tuple[Array, int]:
-    """Logarithms of residuals and relative residuals, at a precision that is enough."""
+def certified(
+    spec: Architecture, weights: Array, X: Array, bits: int, most: int, digits: int
+) -> tuple[Array, int]:
+    """Decimal logarithms of residuals and relative residuals of tokens X, in columns.
+
+    They are those before the first layer and after each. The precision is doubled until all are
+    known to so many digits; it is returned too.
+    """
     reason = ""
-    while bits <= _MOST_BITS:
+    every = stages(spec)
+    each = len(every) // spec.depth  # attention alone, or with an MLP
+    while bits <= most:
         field = Ball(bits)
         with field.precision():
             try:
                 tokens = with_head_axes(spec, field.constant(X[None]))
                 vector = field.constant(weights)
                 sizes = [_sizes(tokens)]
-                for stage in stages(spec):
+                for place, stage in enumerate(every, 1):
                     tokens = stage.apply(field, named_tensors(stage, vector), tokens)
-                    sizes.append(_sizes(tokens))
-                return np.array([_logs(pair) for pair in sizes]).T, bits
+                    if place % each == 0:
+                        sizes.append(_sizes(tokens))
+                return np.array([_logs(pair, digits) for pair in sizes]).T, bits
             except UnluckyError as error:
                 bits, reason = 2 * bits, str(error)
     raise UnluckyError(
-        f"spec {quote(str(spec))}: residuals cannot be computed with {_MOST_BITS} bits "
+        f"spec {quote(str(spec))}: residuals cannot be computed with {most} bits "
         f"({reason}); try fewer layers, or another --seed"
     )
 
@@ -201,33 +210,27 @@ def _step(spec: Network, weights: Array, i: int, rng: np.random.Generator) -> St
 def _sizes(tokens: Array) -> tuple[arb, arb]:
     """The composite norms of the residual and of the tokens themselves (in columns)."""
     X = tokens.reshape(tokens.shape[-2], tokens.shape[-1])
-    rest = X - X.sum(axis=1, keepdims=True) / X.shape[1]
-    return _norm(rest), _norm(X)
+    return _composite(X - X.sum(axis=1, keepdims=True) / X.shape[1]), _composite(X)
 
 
-def _norm(X: Array) -> arb:
+def _composite(X: Array) -> arb:
     """The composite norm: the root of the largest row sum times the largest column sum."""
     sizes = np.frompyfunc(abs, 1, 1)(X)
-    rows, columns = sizes.sum(axis=1).tolist(), sizes.sum(axis=0).tolist()
-    return (_largest(rows) * _largest(columns)).sqrt()
-
-
-def _largest(numbers: Sequence[arb]) -> arb:
-    return reduce(lambda x, y: x.max(y), numbers)
+    largest = (reduce(arb.max, sizes.sum(axis=axis)) for axis in (0, 1))
+    return arb.sqrt(next(largest) * next(largest))
 
 
 def _log2(size: arb) -> arb:
     return size.log() / arb(2).log()
 
 
-def _logs(sizes: tuple[arb, arb]) -> tuple[float, float]:
+def _logs(sizes: tuple[arb, arb], digits: int) -> tuple[float, float]:
     """Decimal logarithms of a residual, absolute and relative; UnluckyError if they are vague."""
     rest, whole = sizes
     if not rest > 0 or not whole > 0:
         raise UnluckyError("a residual is not known to be above zero")
-    ten = arb(10).log()
-    logs = (rest.log() / ten, (rest / whole).log() / ten)
-    if any(one.rad() > 10.0**-_DIGITS for one in logs):
+    logs = [size.log() / arb(10).log() for size in (rest, rest / whole)]
+    if any(not one.rad() <= 10.0**-digits for one in logs):
         raise UnluckyError("a residual is not known precisely enough")
     return float(logs[0].mid()), float(logs[1].mid())
 

@@ -8,8 +8,7 @@ have more axes in front: batches.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -45,8 +44,7 @@ class TokenMap:
     with s = gain / deviation, then its bias.
     """
 
-    name: Literal["mlp", "norm"]
-    steps: tuple[Affine, ...]
+    steps: tuple[Affine, ...] = ()
     skip: bool = False
 
     def apply(self, X: Array, constants: bool = True) -> Array:
@@ -64,12 +62,15 @@ class TokenMap:
         return U + out if self.skip else out
 
 
+SAME = TokenMap()  # what leaves tokens as they are
+
+
 @dataclass(frozen=True)
 class RecordedLayer:
     """One layer of a pass: affine in the tokens, given the patterns that were recorded.
 
-    Heads read `before` (norms and latents, or the tokens as they are); what they write goes through
-    `out`; then the skip is added, and what an MLP `beside` them writes; then come the maps `after`.
+    Heads read `before` (norms and latents); what they write goes through `out`; then comes what
+    goes `past` them, if there is a way: the skip, or an MLP beside them; then the maps `after`.
     """
 
     P: Array  # (H, n, n); every row sums to one: row = query, column = key
@@ -77,33 +78,22 @@ class RecordedLayer:
     W_O: Array  # (H, v, d)
     b_V: Array | None = None  # (H, v)
     b_O: Array | None = None  # (d,)
-    skip: bool = False
-    before: TokenMap | None = None
+    past: TokenMap | None = None
+    before: TokenMap = SAME
     after: tuple[TokenMap, ...] = ()
-    out: TokenMap | None = None
-    beside: TokenMap | None = None
+    out: TokenMap = SAME
 
     @property
     def heads(self) -> int:
         """Number of heads."""
         return int(self.P.shape[-3])
 
-    @property
-    def passes(self) -> bool:
-        """Whether there is a way past the heads: the skip, or an MLP beside them."""
-        return self.skip or self.beside is not None
-
     def apply(self, X: Array, constants: bool = True) -> Array:
         """The layer, or its linear part."""
         out = self.attention(X, constants)
-        return self.finish(self.past(X, constants) + out if self.passes else out, constants)
-
-    def past(self, X: Array, constants: bool = True) -> Array:
-        """What comes past the heads, where there is a way."""
-        if self.beside is None:
-            return X
-        out = self.beside.apply(X, constants)
-        return X + out if self.skip else out
+        return self.finish(
+            out if self.past is None else self.past.apply(X, constants) + out, constants
+        )
 
     def attention(self, X: Array, constants: bool = True) -> Array:
         """What all heads write for tokens X, and b_O."""
@@ -112,17 +102,16 @@ class RecordedLayer:
         out = mixed @ self.W_O.reshape(*self.W_O.shape[:-3], -1, self.W_O.shape[-1])
         if self.b_O is not None and constants:
             out = out + self.b_O[..., None, :]
-        return np.asarray(out if self.out is None else self.out.apply(out, constants))
+        return np.asarray(self.out.apply(out, constants))
 
     def written(self, X: Array) -> Array:
         """What each head writes for tokens X, biases aside: (H, ..., n, d)."""
         own = np.moveaxis(self._mixed(X, constants=False) @ self.W_O, -3, 0)
-        return own if self.out is None else self.out.apply(own, constants=False)
+        return self.out.apply(own, constants=False)
 
     def _mixed(self, X: Array, constants: bool) -> Array:
         """Values as each head mixes them: (..., H, n, v)."""
-        read = X if self.before is None else self.before.apply(X, constants)
-        values = read[..., None, :, :] @ self.W_V
+        values = self.before.apply(X, constants)[..., None, :, :] @ self.W_V
         if self.b_V is not None and constants:
             values = values + self.b_V[..., None, :]
         return np.asarray(self.P @ values)
@@ -139,42 +128,26 @@ class RecordedLayer:
             U = step.pull(U)
         return U
 
-    def pull_past(self, U: Array) -> Array:
-        """The transpose of what comes past the heads, where there is a way."""
-        if self.beside is None:
-            return U
-        out = self.beside.pull(U)
-        return U + out if self.skip else out
-
     def pull_values(self, U: Array) -> Array:
         """The transpose of what is done to mixed values, for each head: (..., H, n, v)."""
-        written = U if self.out is None else self.out.pull(U)
-        return np.asarray(written[..., None, :, :] @ self.W_O.swapaxes(-1, -2))
+        return np.asarray(self.out.pull(U)[..., None, :, :] @ self.W_O.swapaxes(-1, -2))
 
     def pull_heads(self, U: Array) -> Array:
         """The transpose of what all heads do, constants aside."""
         own = self.P.swapaxes(-1, -2) @ self.pull_values(U)
         read = (own @ self.W_V.swapaxes(-1, -2)).sum(axis=-3)
-        return np.asarray(read if self.before is None else self.before.pull(read))
+        return np.asarray(self.before.pull(read))
 
     def pull(self, U: Array) -> Array:
         """The transpose of the layer's linear part."""
         after = self.pull_finish(U)
         own = self.pull_heads(after)
-        return own + self.pull_past(after) if self.passes else own
+        return own if self.past is None else own + self.past.pull(after)
 
     def along(self, X: Array, U: Array) -> Array:
         """Inner products of U with what each head writes for tokens X, biases aside: (..., H)."""
         mixed = self._mixed(X, constants=False)
         return np.asarray((mixed * self.pull_values(U)).sum(axis=(-2, -1)))
-
-    def without(self, name: str) -> RecordedLayer:
-        """The same layer, its maps of this name left out."""
-        before = None if self.before is not None and self.before.name == name else self.before
-        after = tuple(step for step in self.after if step.name != name)
-        out = None if self.out is not None and self.out.name == name else self.out
-        beside = None if self.beside is not None and self.beside.name == name else self.beside
-        return replace(self, before=before, after=after, out=out, beside=beside)
 
 
 @dataclass(frozen=True)

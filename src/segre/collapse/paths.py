@@ -14,6 +14,9 @@ heads of a layer is on the way past them, with the skip. Biases are collected ap
 sum to one, masked or not (but for sinks), they are the same for all tokens, until an MLP or a norm
 acts on them.
 
+With H heads in L layers and skips there are C(L, k) H^k paths of length k: their shares are those
+of the binomial distribution with L draws of chance H / (H + 1).
+
 Terms may be large and cancel each other, so their norms do not say what they contribute. Their
 shares <term, output> / |output|^2 do: with that of the biases they add up to one.
 
@@ -23,15 +26,16 @@ shares <term, output> / |output|^2 do: with that of the biases they add up to on
 '23,298,085,122,481'
 >>> bool(np.allclose(found.total, done.output))
 True
+>>> path_counts([2, 2, 2])
+[1, 6, 12, 8]
 >>> f"{found.shares[:7].sum():.2f} {found.shares[7:].sum():.2f} {found.bias_share:.2f}"
 '0.41 0.25 0.34'
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from random import Random
 from typing import Any
 
@@ -39,10 +43,10 @@ import numpy as np
 
 from segre.collapse.passes import Pass, RecordedLayer
 from segre.collapse.residual import norm, residual
-from segre.collapse.shares import one_layer_more
 from segre.collapse.stack import FloatNetwork
 from segre.errors import SegreError
 from segre.fields.interface import Array
+from segre.models import Source, with_attention
 
 Path = tuple[int, ...]  # in every layer the number of a head, from 1, or 0 for the skip
 
@@ -57,7 +61,7 @@ class PathSums:
 
     @property
     def total(self) -> Array:
-        """All paths and the bias: the output of the network, if no MLP was left out."""
+        """All paths and the bias: the output of the network."""
         return np.asarray(self.by_length.sum(axis=0) + self.bias)
 
     @property
@@ -111,15 +115,15 @@ def share(terms: Array, whole: Array) -> Array:
     return np.asarray(along / np.where(square > 0, square, np.nan))
 
 
-def path_sums(done: Pass, mlp: bool = True) -> PathSums:
-    """The sums of all paths by length; without `mlp`, MLPs are left out."""
-    layers = _layers(done, mlp)
+def path_sums(done: Pass) -> PathSums:
+    """The sums of all paths by length."""
+    layers = done.layers
     terms, shortest, bias = done.X[None], 0, np.zeros_like(done.X)
     for layer in layers:
         longer = layer.attention(terms, constants=False)
-        if layer.passes:
+        if layer.past is not None:
             none = np.zeros_like(longer[:1])
-            past = layer.past(terms, constants=False)
+            past = layer.past.apply(terms, constants=False)
             longer = np.concatenate([past, none]) + np.concatenate([none, longer])
         else:
             shortest += 1
@@ -129,25 +133,25 @@ def path_sums(done: Pass, mlp: bool = True) -> PathSums:
     return PathSums(every, bias, tuple(_suffixes(layers)[0]))
 
 
-def head_shares(done: Pass, mlp: bool = True) -> HeadShares:
+def head_shares(done: Pass) -> HeadShares:
     """Shares of the output of all paths through each head, in one sweep forwards and one back."""
     whole = done.X
-    layers = _layers(done, mlp)
+    layers = done.layers
     for layer in layers:
         whole = layer.apply(whole)
     square = (whole * whole).sum(axis=(-2, -1))
     size = np.where(square > 0, square, np.nan)
-    return HeadShares(tuple(along / size for along in head_products(done, whole, mlp)))
+    return HeadShares(tuple(along / size for along in head_products(done, whole)))
 
 
-def head_products(done: Pass, against: Array, mlp: bool = True) -> list[Array]:
+def head_products(done: Pass, against: Array) -> list[Array]:
     """Inner products with `against` of the sum of all paths through each head: (H, ...) by layer.
 
     Such a path goes up to the head's layer, through it, and through the rest in any way. The rest
     is pulled back onto `against` layer by layer, so that no head is pushed through later layers.
     Every path of length k is in the sums of k heads, one in each layer that it does not go past.
     """
-    layers = _layers(done, mlp)
+    layers = done.layers
     states = [done.X]
     for layer in layers[:-1]:
         states.append(layer.apply(states[-1], constants=False))
@@ -158,9 +162,9 @@ def head_products(done: Pass, against: Array, mlp: bool = True) -> list[Array]:
     return out[::-1]
 
 
-def path_term(done: Pass, path: Path, mlp: bool = True) -> Array:
+def path_term(done: Pass, path: Path) -> Array:
     """P_path X W_path: what one path contributes, exactly."""
-    layers = _layers(done, mlp)
+    layers = done.layers
     if len(path) != len(layers):
         raise SegreError(
             f"path {path} has {len(path)} steps for {len(layers)} layers; give one "
@@ -168,19 +172,18 @@ def path_term(done: Pass, path: Path, mlp: bool = True) -> Array:
         )
     tokens = done.X
     for number, (layer, h) in enumerate(zip(layers, path, strict=True), 1):
-        if not 1 - layer.passes <= h <= layer.heads:
+        skip = layer.past is not None
+        if not 1 - skip <= h <= layer.heads:
             raise SegreError(
-                f"path {path}: no step {h} in layer {number}; allowed: {1 - layer.passes} to "
-                f"{layer.heads}{' (0 is the skip)' * layer.passes}"
+                f"path {path}: no step {h} in layer {number}; allowed: {1 - skip} to "
+                f"{layer.heads}{' (0 is the skip)' * skip}"
             )
         if h:
-            read = tokens if layer.before is None else layer.before.apply(tokens, constants=False)
+            read = layer.before.apply(tokens, constants=False)
             values = read @ layer.W_V[..., h - 1, :, :] @ layer.W_O[..., h - 1, :, :]
-            tokens = layer.P[..., h - 1, :, :] @ values
-            if layer.out is not None:
-                tokens = layer.out.apply(tokens, constants=False)
-        else:
-            tokens = layer.past(tokens, constants=False)
+            tokens = layer.out.apply(layer.P[..., h - 1, :, :] @ values, constants=False)
+        elif layer.past is not None:
+            tokens = layer.past.apply(tokens, constants=False)
         tokens = layer.finish(tokens, constants=False)
     return np.asarray(tokens)
 
@@ -195,11 +198,6 @@ def sample_paths(done: Pass, length: int, count: int, seed: int = 0) -> list[Pat
     rng = Random(seed)
     indices = [rng.randrange(numbers[length]) for _ in range(count)]
     return [_nth_path(done.layers, suffixes, length, index) for index in indices]
-
-
-def all_paths(done: Pass) -> Iterator[Path]:
-    """Every path, one after the other: for small networks."""
-    return product(*(range(1 - layer.passes, layer.heads + 1) for layer in done.layers))
 
 
 def isolated(stack: FloatNetwork, path: Path) -> FloatNetwork:
@@ -220,7 +218,7 @@ def _nth_path(
     path = []
     for layer, counts in zip(layers, suffixes[1:], strict=True):
         rest = [*counts, 0]
-        past = rest[length] if layer.passes else 0
+        past = 0 if layer.past is None else rest[length]
         if index < past:
             path.append(0)
             continue
@@ -234,13 +232,50 @@ def _suffixes(layers: tuple[RecordedLayer, ...]) -> list[list[int]]:
     """Numbers of paths by length from every layer on, and from after the last."""
     counts = [[1]]
     for layer in reversed(layers):
-        counts.append(one_layer_more(counts[-1], layer.heads, layer.passes))
+        counts.append(one_layer_more(counts[-1], layer.heads, layer.past is not None))
     return counts[::-1]
-
-
-def _layers(done: Pass, mlp: bool) -> tuple[RecordedLayer, ...]:
-    return done.layers if mlp else tuple(layer.without("mlp") for layer in done.layers)
 
 
 def _sizes(terms: Array) -> dict[str, Any]:
     return {"norm": norm(terms).tolist(), "residual": norm(residual(terms)).tolist()}
+
+
+def path_counts(heads: Sequence[int], skips: Sequence[bool] | bool = True) -> list[int]:
+    """Numbers of paths of length 0, 1, ... through layers with these heads; exact."""
+    every = [skips] * len(heads) if isinstance(skips, bool) else skips
+    counts = [1]
+    for number, skip in zip(heads, every, strict=True):
+        counts = one_layer_more(counts, number, skip)
+    return counts
+
+
+def one_layer_more(counts: Sequence[int], heads: int, skip: bool) -> list[int]:
+    """Numbers of paths by length if there is one layer more, at either end."""
+    through = [0, *(heads * count for count in counts)]
+    past = [*counts, 0] if skip else [0] * len(through)
+    return [one + other for one, other in zip(through, past, strict=True)]
+
+
+def path_shares(layers: int, heads: int) -> list[float]:
+    """Shares of the paths of length 0, ..., layers, where every layer has a skip."""
+    return _shares(path_counts([heads] * layers))
+
+
+def shares_of(source: Source) -> list[float]:
+    """The same of an architecture: a spec, a preset, a model directory.
+
+    >>> [round(share, 4) for share in shares_of("bert-large-uncased")[-2:]]
+    [0.3501, 0.2334]
+    """
+    return _shares(counts_of(source))
+
+
+def counts_of(source: Source) -> list[int]:
+    """The numbers of paths of an architecture."""
+    spec = with_attention(source, "segre model paths")
+    return path_counts(spec.heads_by_layer, spec.residual)
+
+
+def _shares(counts: list[int]) -> list[float]:
+    total = sum(counts)
+    return [count / total for count in counts]

@@ -15,7 +15,7 @@ import numpy as np
 
 from segre.checkpoint.inputs import require_tokens
 from segre.checkpoint.model import Model
-from segre.collapse.passes import Affine, Pass, RecordedLayer, TokenMap
+from segre.collapse.passes import SAME, Affine, Pass, RecordedLayer, TokenMap
 from segre.collapse.stack import of_heads
 from segre.collapse.variants import BARE, Variant
 from segre.errors import UnsupportedError
@@ -58,7 +58,8 @@ def record(model: Model, ids: Any, variant: Variant = BARE, *, memory: int = DEF
                 layers.append(_attention(own, place.w, X, P[0] if single else P, place.layer))
             elif spec.parallel:
                 (beside,) = _mlp(own, place.w, X)
-                layers[-1] = replace(layers[-1], beside=replace(beside, skip=False))
+                skip = layers[-1].past is not None
+                layers[-1] = replace(layers[-1], past=replace(beside, skip=skip))
             else:
                 after = (*layers[-1].after, *_mlp(own, place.w, X))
                 layers[-1] = replace(layers[-1], after=after)
@@ -95,7 +96,7 @@ def _attention(spec: Transformer, w: Tensors, X: Array, P: Array, layer: int) ->
     steps = _norm(spec, w, "norm1", X) if spec.normed_at(layer, 1) else ()
     if spec.latent:
         latent = Affine(w["A_K"].T)
-        at = latent.apply(TokenMap("norm", steps).apply(X))
+        at = latent.apply(TokenMap(steps).apply(X))
         steps = (*steps, latent, *_norm(spec, w, "normk", at, centred=False))
     b_O = w["b_O"][:, 0] if "b_O" in w else None
     out = RecordedLayer(
@@ -104,21 +105,21 @@ def _attention(spec: Transformer, w: Tensors, X: Array, P: Array, layer: int) ->
         of_heads(spec, w["W_O"]).mT,
         of_heads(spec, w["b_V"])[..., 0] if "b_V" in w else None,
         b_O,
-        spec.residual,
-        TokenMap("norm", steps) if steps else None,
+        SAME if spec.residual else None,
+        TokenMap(steps),
     )
     if spec.normed_inside:
-        last = TokenMap("norm", _norm(spec, w, "post1", out.attention(X)))
+        last = TokenMap(_norm(spec, w, "post1", out.attention(X)))
         out = replace(out, out=last)
     if spec.norm != "none" and spec.place == "post":
-        out = replace(out, after=(TokenMap("norm", _norm(spec, w, "post1", out.apply(X))),))
+        out = replace(out, after=(TokenMap(_norm(spec, w, "post1", out.apply(X))),))
     return out
 
 
 def _mlp(spec: Transformer, w: Tensors, X: Array) -> tuple[TokenMap, ...]:
     """What the MLP of a layer did to tokens X, with its norms and its skip."""
     steps = _norm(spec, w, "norm2", X) if spec.normed_before else ()
-    read = TokenMap("norm", steps).apply(X)
+    read = TokenMap(steps).apply(X)
     if "W_R" in w:
         steps = (*steps, *_experts(spec, w, read))
     else:
@@ -130,10 +131,10 @@ def _mlp(spec: Transformer, w: Tensors, X: Array) -> tuple[TokenMap, ...]:
         gates = _gates(spec, gate.apply(read), first.apply(read))
         steps = (*steps, replace(first, s=gates), last)
     if spec.normed_inside:
-        steps = (*steps, *_norm(spec, w, "post2", TokenMap("mlp", steps).apply(X)))
-    done = TokenMap("mlp", steps, spec.residual)
+        steps = (*steps, *_norm(spec, w, "post2", TokenMap(steps).apply(X)))
+    done = TokenMap(steps, spec.residual)
     if spec.norm != "none" and spec.place == "post":
-        return done, TokenMap("norm", _norm(spec, w, "post2", done.apply(X)))
+        return done, TokenMap(_norm(spec, w, "post2", done.apply(X)))
     return (done,)
 
 

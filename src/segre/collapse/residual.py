@@ -3,7 +3,7 @@
 The residual of X is X - 1 x^T, x a row. In the Frobenius norm the best row is the mean. In the
 composite norm sqrt(norm_1 norm_inf) (largest column sum times largest row sum of absolute values),
 which is that of the theorems, the best row has no closed form: the mean is taken there too, as in
-the published code, and `bracket` says how far it can be from the best.
+the published code.
 
 >>> X = np.array([[1.0, 2.0], [3.0, 2.0]])
 >>> residual(X).tolist()
@@ -14,8 +14,7 @@ the published code, and `bracket` says how far it can be from the best.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -48,21 +47,7 @@ def norm(X: Array, kind: Norm = "composite") -> Array:
 
 def relative_residual(X: Array, kind: Norm = "composite") -> Array:
     """norm(residual) / norm(X); 0 if X is 0."""
-    return _share(norm(residual(X), kind), norm(X, kind))
-
-
-def bracket(X: Array) -> tuple[Array, Array]:
-    """Two numbers between which the least composite norm of X - 1 x^T over all rows x lies.
-
-    Below: the median minimises every column sum, and no row is nearer to all tokens than half
-    their largest distance. Above: the better of mean and median. The mean is never worse than
-    2 (1 - 1/n) times the best.
-    """
-    apart = X - np.median(X, axis=-2, keepdims=True)
-    distances = np.abs(X[..., :, None, :] - X[..., None, :, :]).sum(axis=-1)
-    widest = distances.max(axis=(-2, -1)) / 2
-    below = np.sqrt(norm_1(apart)) * np.sqrt(widest)
-    return np.asarray(below), np.minimum(norm(residual(X)), norm(apart))
+    return share(norm(residual(X), kind), norm(X, kind))
 
 
 def spectrum(X: Array) -> Array:
@@ -81,48 +66,25 @@ def mean_cosine(X: Array) -> Array:
     return np.asarray((square - (size[..., 0] > 0).sum(axis=-1)) / (n * (n - 1)))
 
 
-@dataclass(frozen=True)
-class Measures:
-    """What is measured of one token matrix, or of each in a batch (then entries are arrays)."""
+def ranks(X: Array, tolerance: float | None = None) -> dict[str, Array]:
+    """Rank, stable rank and singular values (over the largest) of each matrix (..., n, d).
 
-    residual: Array  # composite norm, from the mean row
-    residual_frobenius: Array
-    relative: Array
-    relative_frobenius: Array
-    rank: Array  # singular values above `tolerance` times the largest
-    stable_rank: Array  # squared Frobenius norm over squared spectral norm
-    cosine: Array  # mean cosine between two tokens
-    spectrum: Array  # singular values, over the largest
-    tolerance: float
-
-    @classmethod
-    def of(cls, X: Array, tolerance: float | None = None) -> Measures:
-        """Measure X (..., n, d); the tolerance is max(n, d) times the rounding unless given."""
-        given = np.asarray(X)
-        if tolerance is None:
-            precision = given.dtype if given.dtype.kind == "f" else np.dtype(np.float64)
-            tolerance = max(given.shape[-2:]) * float(np.finfo(precision).eps)
-        tokens = given.astype(np.float64)
-        rest = residual(tokens)
-        values = spectrum(tokens)
-        largest = values[..., :1]
-        values = _share(values, largest)
-        return cls(
-            residual=norm(rest),
-            residual_frobenius=norm(rest, "frobenius"),
-            relative=_share(norm(rest), norm(tokens)),
-            relative_frobenius=_share(norm(rest, "frobenius"), norm(tokens, "frobenius")),
-            rank=np.asarray((values > tolerance).sum(axis=-1)),
-            stable_rank=np.asarray((values**2).sum(axis=-1)),
-            cosine=mean_cosine(tokens),
-            spectrum=values,
-            tolerance=tolerance,
-        )
-
-    def document(self) -> dict[str, Any]:
-        """As plain data, for JSON."""
-        return {name: np.asarray(value).tolist() for name, value in vars(self).items()}
+    The rank is the number of singular values above `tolerance` times the largest: max(n, d) times
+    the rounding unless given. The stable rank is the squared Frobenius norm over the squared
+    spectral norm.
+    """
+    if tolerance is None:
+        precision = X.dtype if X.dtype.kind == "f" else np.dtype(np.float64)
+        tolerance = max(X.shape[-2:]) * float(np.finfo(precision).eps)
+    values = spectrum(X.astype(np.float64))
+    values = share(values, values[..., :1])
+    return {
+        "rank": np.asarray((values > tolerance).sum(axis=-1), float),
+        "stable_rank": np.asarray((values**2).sum(axis=-1)),
+        "spectrum": values,
+    }
 
 
-def _share(part: Array, whole: Array) -> Array:
+def share(part: Array, whole: Array) -> Array:
+    """A part over the whole; as it is where the whole is 0."""
     return np.asarray(part / np.where(whole > 0, whole, 1))

@@ -15,15 +15,13 @@ True
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import singledispatch
 from math import sqrt
 from typing import Any, Literal
 
 import numpy as np
 
-from segre.architectures import Architecture
 from segre.collapse.activations import gate
-from segre.collapse.passes import Affine, Pass, RecordedLayer, TokenMap
+from segre.collapse.passes import SAME, Affine, Pass, RecordedLayer, TokenMap
 from segre.errors import SegreError, UnsupportedError
 from segre.fields.interface import Array
 from segre.network import layer_starts, unflatten
@@ -62,20 +60,12 @@ class Heads:
 
     def only(self, h: int) -> Heads:
         """One of the heads, counted from 1, and b_O."""
-
-        def vector(b: Array | None) -> Array | None:
-            return None if b is None else b[..., [h - 1], :]
-
-        return replace(
-            self,
-            W_Q=self.W_Q[..., [h - 1], :, :],
-            W_K=self.W_K[..., [h - 1], :, :],
-            W_V=self.W_V[..., [h - 1], :, :],
-            W_O=self.W_O[..., [h - 1], :, :],
-            b_Q=vector(self.b_Q),
-            b_K=vector(self.b_K),
-            b_V=vector(self.b_V),
-        )
+        own: dict[str, Any] = {}
+        for name in ("W_Q", "W_K", "W_V", "W_O", "b_Q", "b_K", "b_V"):
+            every = getattr(self, name)
+            axis = -3 if name[0] == "W" else -2
+            own[name] = None if every is None else np.take(every, [h - 1], axis=axis)
+        return replace(self, **own)
 
     def patterns(self, X: Array, causal: bool = False) -> Array:
         """softmax of the scores of tokens X: (..., H, n, n), row = query."""
@@ -104,7 +94,7 @@ class Mlp:
         """What it does to tokens X, with the gates fixed."""
         first = Affine(self.W_1, self.b_1)
         gates = gate(self.activation, first.apply(X))
-        return TokenMap("mlp", (replace(first, s=gates), Affine(self.W_2, self.b_2)), skip)
+        return TokenMap((replace(first, s=gates), Affine(self.W_2, self.b_2)), skip)
 
 
 @dataclass(frozen=True)
@@ -136,7 +126,7 @@ class FloatNetwork:
                 heads.W_O,
                 heads.b_V,
                 heads.b_O,
-                self.skip,
+                SAME if self.skip else None,
             )
             tokens = layer.apply(tokens)
             if mlp is not None:
@@ -145,10 +135,6 @@ class FloatNetwork:
                 layer = replace(layer, after=(after,))
             done.append(layer)
         return Pass(first, tuple(done), tokens)
-
-    def patterns(self, X: Array) -> list[Array]:
-        """The attention patterns of every layer: (H, n, n) each."""
-        return [layer.P for layer in self.forward(X).layers]
 
     @classmethod
     def random(
@@ -208,7 +194,10 @@ class FloatNetwork:
     @classmethod
     def from_network(cls, spec: Network | Transformer, weights: Array) -> FloatNetwork:
         """A softmax stack, or a transformer without norms, with its vector of weights."""
-        return _in_floats(spec, np.asarray(weights, dtype=np.float64))
+        vector = np.asarray(weights, dtype=np.float64)
+        return (
+            _of_stack(spec, vector) if isinstance(spec, Network) else _of_transformer(spec, vector)
+        )
 
 
 def seen(n: int) -> Array:
@@ -216,12 +205,6 @@ def seen(n: int) -> Array:
     return np.tril(np.ones((n, n), dtype=bool))
 
 
-@singledispatch
-def _in_floats(spec: Architecture, _vector: Array) -> FloatNetwork:
-    raise TypeError(f"a {type(spec).__name__} is no stack of attention layers")
-
-
-@_in_floats.register
 def _of_stack(spec: Network, vector: Array) -> FloatNetwork:
     if spec.residuals_in_balls:
         raise UnsupportedError(
@@ -237,7 +220,6 @@ def _of_stack(spec: Network, vector: Array) -> FloatNetwork:
     return FloatNetwork(tuple(every))
 
 
-@_in_floats.register
 def _of_transformer(spec: Transformer, vector: Array) -> FloatNetwork:
     beyond = [
         (spec.norm != "none", "norms"),

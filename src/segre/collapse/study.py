@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from segre.collapse.bounds import Bounds, bounds
-from segre.collapse.certified import certified_residuals
 from segre.collapse.floor import Descent, descent
+from segre.collapse.mechanisms import certified
 from segre.collapse.passes import Pass
 from segre.collapse.stack import FloatNetwork
 from segre.fields.interface import Array
@@ -21,6 +21,7 @@ from segre.spec import Network
 from segre.transformer.spec import Transformer
 from segre.values import from_logarithm
 
+_FIRST_BITS, _MOST_BITS, _DIGITS = 128, 1 << 17, 12  # of certified residuals
 EVEN = 0.1  # by how much the powers of layers may differ from their mean where there is a rate
 
 
@@ -33,9 +34,7 @@ class Study:
     inputs: int
     skip: bool  # whether the stack as it is has skips
     own: Descent
-    other: (
-        Descent | None
-    )  # with skips if it has none, without if it has them; None if widths differ
+    other: Descent | None  # with skips, or without if it has them; None if widths differ
     bounds: Bounds
     certified: Array | None = None  # log10 residuals of the first input, proved
 
@@ -67,13 +66,14 @@ def study(
 ) -> Study:
     """Random normal weights of variance 1/width, and standard normal tokens."""
     spec = with_attention(given, "segre model collapse")
-    stack = FloatNetwork.from_network(spec, _weights(spec, seed))
-    width = spec.width
-    X = np.random.default_rng([seed, 1]).standard_normal((inputs, spec.t, width))
-    turned = None
+    weights = _weights(spec, seed)
+    stack = FloatNetwork.from_network(spec, weights)
+    X = np.random.default_rng([seed, 1]).standard_normal((inputs, spec.t, spec.width))
+    turned = proved = None
     if _square(spec):
         turned = descent(replace(stack, skip=not stack.skip), X)
-    proved = certified_residuals(stack, X[0]).residual if certify else None
+    if certify:
+        (proved, _), _ = certified(spec, weights, X[0].T, _FIRST_BITS, _MOST_BITS, _DIGITS)
     return Study(
         str(spec), seed, inputs, stack.skip, descent(stack, X), turned, bounds(stack, X), proved
     )

@@ -23,15 +23,26 @@ Attention itself is changed by an option after a colon, on any of these:
 
     full:gapless          patterns A - 1 1^T / t: their leading direction is removed
     full:window=8         a token sees at most 8 tokens, itself included
-    full:gate             what heads mix is multiplied by sigmoid(W_G x); W_G is random (`gates`)
+    full:gate             what heads mix is multiplied by sigmoid(W_G x); W_G is random
+
+A checkpoint has no W_G for a gate that its design lacks. It is drawn as a model has it before
+training: normal with deviation 0.02, by a seed. What is measured with it is the model on the day
+that gates are added, not the model that training with gates would give.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
 
 from segre.errors import SpecError, UnsupportedError
-from segre.transformer.forward import ATTENTION, MLP
+from segre.fields.interface import Array
+from segre.transformer.drawn import Drawn
+from segre.transformer.forward import ATTENTION, MLP, Tensors, WeightSource
 from segre.transformer.spec import Transformer
 from segre.values import listed, quote
 
@@ -200,3 +211,32 @@ def what_if(spec: Transformer, length: int) -> tuple[tuple[Variant, ...], tuple[
         else:
             out += [replace(change, skip=False, mlp=False), change]
     return tuple(out), tuple(refused)
+
+
+@dataclass(frozen=True)
+class WithGates:
+    """The weights of a model, with random W_G for edits of its spec that have gates."""
+
+    weights: WeightSource
+    seed: int = 0
+
+    @property
+    def spec(self) -> Transformer:
+        """The architecture without the gates."""
+        return self.weights.spec
+
+    @cached_property
+    def drawn(self) -> Drawn:
+        """What the gates are taken from."""
+        return Drawn(replace(self.spec, gate="element"), self.seed)
+
+    def columns(self, name: str, which: Array, dtype: npt.DTypeLike = np.float64) -> Array:
+        """Tables are unchanged."""
+        return self.weights.columns(name, which, dtype)
+
+    def part(
+        self, part: str, names: Iterable[str] | None = None, dtype: npt.DTypeLike = np.float64
+    ) -> Tensors:
+        """The tensors of a part; of an attention, its gates too."""
+        found = self.weights.part(part, names, dtype)
+        return found | self.drawn.part(part, ["W_G"], dtype) if "W_O" in found else found

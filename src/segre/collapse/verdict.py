@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import ceil, inf, isfinite, log
+from typing import Any
 
 import numpy as np
 
 from segre.collapse.curves import Curve, Curves
-from segre.collapse.sinks import DOMINANT, Sink
-from segre.collapse.variants import FULL, PARTS
+from segre.collapse.streams import DOMINANT, Sink
+from segre.collapse.variants import FULL, PARTS, Variant
 from segre.transformer.drawn import DEVIATION
 from segre.values import counted, from_logarithm
 
 THRESHOLD = 1e-3
 FORESEEN = 5  # times the depth: how far a rate is believed to go on
 FEWEST, SLOWEST, EVEN = 3, 0.99, 0.5  # a rate: layers, largest factor, how far logarithms may vary
+# whether the variant with it, and the one without it, collapse
+ROLES = {(False, True): "prevent", (True, False): "cause", (True, True): "do not prevent"}
+EFFECTS = {
+    (False, True): "prevents collapse within these layers",
+    (True, False): "causes collapse",
+    (True, True): "does not prevent collapse",
+}
 CHANGES = {"gapless": "removing the gap", "window": "a window", "gate": "a gate"}
 
 
@@ -145,55 +153,38 @@ def _trend(curve: Curve, threshold: float) -> str:
     return f"{said}; at that rate it would collapse after about {ceil(depth)} layers"
 
 
-def _role(part: str, curves: Curves, threshold: float) -> list[str]:
+Outcomes = dict[tuple[bool, bool], list[tuple[Variant, Variant]]]
+
+
+def _outcomes(curves: Curves, threshold: float, name: str, value: Any) -> Outcomes:
+    """Variants that differ in one respect alone, by whether the first and the second collapse."""
+    found: Outcomes = {}
+    for curve in curves.curves:
+        other = replace(curve.variant, **{name: value})
+        if other != curve.variant and other in curves:
+            one, two = collapses(curve, threshold), collapses(curves[other], threshold)
+            if one is not None and two is not None:
+                found.setdefault((one, two), []).append((curve.variant, other))
+    return found
+
+
+def _role(part: str, curves: Curves, threshold: float) -> Iterator[str]:
     """What a part does, from variants that differ in it alone."""
-    saves, breaks, vain = [], [], []
-    for curve in curves.curves:
-        other = replace(curve.variant, **{part: False})
-        if other == curve.variant or other not in curves:
-            continue
-        pair = collapses(curve, threshold), collapses(curves[other], threshold)
-        if None in pair:
-            continue
-        if pair == (False, True):
-            saves.append(f"{curve.variant} against {other}")
-        elif pair == (True, False):
-            breaks.append(f"{curve.variant} against {other}")
-        elif pair == (True, True):
-            vain.append(f"{curve.variant} and {other}")
-    name = PARTS[part]
-    said = []
-    if saves:
-        said.append(f"{name} prevent collapse: {', '.join(saves)}.")
-    if breaks:
-        said.append(f"{name} cause collapse: {', '.join(breaks)}.")
-    if vain:
-        said.append(f"{name} do not prevent collapse: {', '.join(vain)} both collapse.")
-    return [sentence[0].upper() + sentence[1:] for sentence in said]
+    name, outcomes = PARTS[part], _outcomes(curves, threshold, part, value=False)
+    for pair, does in ROLES.items():
+        joined, end = ("and", " both collapse") if all(pair) else ("against", "")
+        pairs = ", ".join(f"{one} {joined} {other}" for one, other in outcomes.get(pair, ()))
+        if pairs:
+            yield f"{name[0].upper()}{name[1:]} {does} collapse: {pairs}{end}."
 
 
-def _effect(change: str, curves: Curves, threshold: float) -> list[str]:
+def _effect(change: str, curves: Curves, threshold: float) -> Iterator[str]:
     """What a change of attention does, from variants that differ in it alone."""
-    outcomes: dict[str, list[str]] = {}
-    for curve in curves.curves:
-        if not getattr(curve.variant, change):
-            continue
-        other = replace(curve.variant, **{change: getattr(FULL, change)})
-        if other not in curves:
-            continue
-        after, before = collapses(curve, threshold), collapses(curves[other], threshold)
-        known: dict[tuple[bool | None, bool | None], str] = {
-            (False, True): "prevents collapse within these layers",
-            (True, False): "causes collapse",
-            (True, True): "does not prevent collapse",
-        }
-        if said := known.get((after, before)):
-            outcomes.setdefault(said, []).append(f"{curve.variant} against {other}")
-    name = CHANGES[change]
-    return [
-        f"{name[0].upper()}{name[1:]} {said}: {', '.join(pairs)}."
-        for said, pairs in outcomes.items()
-    ]
+    name, usual = CHANGES[change], getattr(FULL, change)
+    for pair, found in _outcomes(curves, threshold, change, usual).items():
+        if pair in EFFECTS:
+            pairs = ", ".join(f"{one} against {other}" for one, other in found)
+            yield f"{name[0].upper()}{name[1:]} {EFFECTS[pair]}: {pairs}."
 
 
 def collapses(curve: Curve, threshold: float) -> bool | None:

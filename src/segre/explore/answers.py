@@ -98,11 +98,7 @@ def curve(text: str) -> dict[str, Any]:
 def _curve_of_model(spec: Transformer) -> tuple[Depth, str]:
     trunk = spec.parameters - 2 * spec.vocab * spec.d
     if trunk > _LARGEST_CURVE or spec.parameters > 10 * _LARGEST_CURVE:
-        raise TooLargeError(
-            f"{spec.parameters:,} parameters are too many to run here (at most "
-            f"{_LARGEST_CURVE:,} in the layers); make the design smaller, or use segre model "
-            "collapse"
-        )
+        raise _too_many(spec, "to run here", f"{_LARGEST_CURVE:,} in the layers")
     own = Variant(skip=spec.residual, norm=spec.norm != "none", mlp=spec.mlp != "none")
     bare = Variant(skip=False, norm=own.norm, mlp=own.mlp)
     length = min(spec.t, _LONGEST_CURVE)
@@ -127,23 +123,24 @@ def _changed(spec: Transformer, **changes: Any) -> Transformer:
 
 
 def _curve_of_stack(spec: Network) -> tuple[Depth, str]:
-    if not spec.residuals_in_balls:
-        if spec.parameters > _LARGEST_CURVE:
-            raise TooLargeError(
-                f"{spec.parameters:,} parameters are too many to run here (at most "
-                f"{_LARGEST_CURVE:,}); make the design smaller, or use segre model collapse"
-            )
-        length = min(spec.t, _LONGEST_CURVE)
-        found = measure(on_tokens(spec, length), inputs=2, memory=MEMORY)
-        return found, _on(f"2 inputs of {length} random vectors")
-    length = min(spec.t, _LONGEST_CERTIFIED)
-    if spec.parameters > _LARGEST_CERTIFIED:
-        raise TooLargeError(
-            f"{spec.parameters:,} parameters are too many for certified arithmetic here (at most "
-            f"{_LARGEST_CERTIFIED:,}); make the design smaller, or use segre model collapse"
-        )
-    found = measure(on_tokens(spec, length), inputs=1, memory=MEMORY)
-    return found, _on(f"one input of {length} random vectors, in certified arithmetic")
+    if spec.residuals_in_balls:
+        if spec.parameters > _LARGEST_CERTIFIED:
+            raise _too_many(spec, "for certified arithmetic here", f"{_LARGEST_CERTIFIED:,}")
+        length = min(spec.t, _LONGEST_CERTIFIED)
+        found = measure(on_tokens(spec, length), inputs=1, memory=MEMORY)
+        return found, _on(f"one input of {length} random vectors, in certified arithmetic")
+    if spec.parameters > _LARGEST_CURVE:
+        raise _too_many(spec, "to run here", f"{_LARGEST_CURVE:,}")
+    length = min(spec.t, _LONGEST_CURVE)
+    found = measure(on_tokens(spec, length), inputs=2, memory=MEMORY)
+    return found, _on(f"2 inputs of {length} random vectors")
+
+
+def _too_many(spec: Design, what: str, most: str) -> TooLargeError:
+    return TooLargeError(
+        f"{spec.parameters:,} parameters are too many {what} (at most {most}); make the design "
+        "smaller, or use segre model collapse"
+    )
 
 
 def _on(inputs: str) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 NONE = "none"  # the step of a slider at which the key is left out
@@ -27,3 +27,39 @@ class Control:
     def document(self) -> dict[str, Any]:
         """As plain data, for the page."""
         return asdict(self)
+
+
+def size(key: str, label: str, values: Sequence[Any], hint: str = "") -> Control:
+    """A number, with the steps of its slider; a field beside it takes any other."""
+    return Control(key, label, "", "size", tuple(values), hint=hint)
+
+
+def choice(key: str, label: str, values: Sequence[str], names: Sequence[str] = ()) -> Control:
+    """One of several values, which have names where they need words."""
+    return Control(key, label, "", "choice", tuple(values), tuple(names))
+
+
+def flag(key: str, label: str, hint: str = "") -> Control:
+    """Something that is there or not."""
+    return Control(key, label, "", "flag", hint=hint)
+
+
+def joined(
+    parts: Mapping[str, Sequence[Control]],
+    when: Mapping[str, Mapping[str, tuple[Any, ...]]],
+    drops: Mapping[str, str],
+    resets: Mapping[str, str],
+) -> tuple[Control, ...]:
+    """The controls of all parts; keys, alone or several, say what else holds of them."""
+    meant = {key: values for keys, values in when.items() for key in keys.split()}
+    return tuple(
+        replace(
+            one,
+            part=part,
+            when=meant.get(one.key, {}),
+            drops=tuple(drops.get(one.key, "").split()),
+            resets=tuple(resets.get(one.key, "").split()),
+        )
+        for part, controls in parts.items()
+        for one in controls
+    )

@@ -1,20 +1,30 @@
-"""Which designs are in the table of the static page?
+"""What does the static page know? A table of answers for the designs of a grid.
 
-Every preset; around the design with which each family begins, every value of one control, and two
-of the values that designers weigh against each other (`_PAIRED`); around every other model, single
-changes of a few choices (`_SINGLE`). A change is what the page makes of it: keys that belong to the
-old value are dropped, and so are keys that no longer mean anything.
+The page looks a design up and shows segre's own answer, computed when the page is written; nothing
+is interpolated. The designs are every preset; around the design with which each family begins,
+every value of one control, and two of the values that designers weigh against each other
+(`_PAIRED`); around every other model, single changes of a few choices (`_SINGLE`). A change is what
+the page makes of it: keys that belong to the old value are dropped, and so are keys that no longer
+mean anything.
 """
 
 from __future__ import annotations
 
+import base64
+import gzip
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from itertools import combinations
+from typing import Any
 
 from segre.errors import SegreError
 from segre.explore import controls, stack_controls
 from segre.explore.control import NONE, Control
-from segre.explore.designs import STACK, design, families, family_of
+from segre.explore.designs import FIRST, STACK, design, families, family_of, presets
+from segre.explore.known import by_formulas
+from segre.explore.stack_controls import FIRST_STACK
+from segre.geometry.progress import Progress, quiet
+from segre.json_data import strict_json
 
 _FLAG = ("false", "true")
 _PAIRED: Mapping[str, Mapping[str, Sequence[str]]] = {
@@ -161,3 +171,28 @@ def _accepted(text: str) -> bool:
     except SegreError:
         return False
     return True
+
+
+def table(first: str, progress: Progress = quiet) -> dict[str, dict[str, Any]]:
+    """The answers for all designs of the page that begins with this one, by `key_of`.
+
+    What each choice costs takes most of the time, and is there for presets and first designs.
+    """
+    named = presets()
+    bases = [named[FIRST], named[FIRST_STACK]]
+    bases[family_of(first) == STACK] = as_written(first)
+    designs = designs_around(bases, [as_written(text) for text in named.values()])
+    complete = {*bases, *map(as_written, named.values())}
+    found = {}
+    for done, text in enumerate(designs):
+        progress("designs", done, len(designs))
+        found[key_of(text)] = by_formulas(text, undo=text in complete)
+    return found
+
+
+@cache
+def packed_table(first: str, progress: Progress = quiet) -> tuple[str, int]:
+    """The table as the page carries it, compressed and in letters; and how many designs it has."""
+    found = table(first, progress)
+    data = strict_json(found).encode("utf-8")
+    return base64.b64encode(gzip.compress(data, mtime=0)).decode("ascii"), len(found)

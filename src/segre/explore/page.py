@@ -12,9 +12,8 @@ from markupsafe import Markup
 from segre import __version__
 from segre.errors import SegreError
 from segre.explore.designs import BESIDE, FIRST, STACK, families, family_of, presets, shown_first
-from segre.explore.grid import in_words
+from segre.explore.grid import in_words, packed_table
 from segre.explore.stack_controls import FIRST_STACK
-from segre.explore.table import packed_table
 from segre.files import extension, whole_file
 from segre.finding import GROUPS
 from segre.geometry.progress import Progress, quiet

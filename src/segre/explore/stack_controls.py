@@ -6,15 +6,14 @@ is the default of the mechanism.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, get_args
 
 from segre.attention.mechanism import NAMED, Biases, Conv, Feature, Gate, Normalise, Unit
-from segre.explore.control import NONE, Control
+from segre.explore.control import NONE, Control, choice, flag, joined, size
 from segre.spec import MIX
 
 _USUAL = "default"
-_MASKS = ("causal", "decay", "window", "local")
-_OPTIONS: dict[str, Any] = {"kind": tuple(NAMED)}
 _NAMES = {
     "softmax": "softmax",
     "lightning": "lightning (no softmax)",
@@ -22,6 +21,7 @@ _NAMES = {
     "fast": "FAST (Taylor of exp)",
     "double": "doubly normalised",
     "gapless": "gapless (minus 1/t)",
+    MIX: "several (as in the spec)",
 }
 _WORDS = {
     "none": "none",
@@ -43,113 +43,59 @@ _WORDS = {
 }
 _REACH = (NONE, 1, 2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 _WIDTHS = (2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
+_STEPS = (1, 2, 3, 4, 5, 8, 16)  # of kernels and strides
+_DECAYS = ("none", "0.99", "0.9", "0.5", "learned", "slopes")
+_TOKENS = (2, 3, 4, 5, 6, 8, 12, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 _RANKS = (1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 
 
-def _choice(key: str, label: str, part: str, kinds: Any, *, usual: bool, **more: Any) -> Control:
-    values = get_args(kinds)
-    names = tuple(_WORDS[value] for value in values)
-    if usual:
-        values, names = ("", *values), (_USUAL, *names)
-    return Control(key, label, part, "choice", values, names, when=_OPTIONS, **more)
+def _worded(key: str, label: str, kinds: Any, usual: bool = True) -> Control:
+    """A choice among all values of a type; if `usual`, or what the mechanism has by itself."""
+    values, names = get_args(kinds), [_WORDS[value] for value in get_args(kinds)]
+    return choice(key, label, ("",) * usual + values, [_USUAL] * usual + names)
 
 
-CONTROLS = (
-    Control("d", "Width", "Sizes", "size", _WIDTHS, hint="of the tokens"),
-    Control("layers", "Layers", "Sizes", "size", (*range(1, 13), 16, 24, 32, 48, 64)),
-    Control(
-        "heads", "Heads", "Sizes", "size", (1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32), when=_OPTIONS
+_PARTS = {
+    "Sizes": (
+        size("d", "Width", _WIDTHS, "of the tokens"),
+        size("layers", "Layers", (*range(1, 13), 16, 24, 32, 48, 64)),
+        size("heads", "Heads", (1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32)),
+        size("a", "Head rank", _RANKS, "dimensions of queries and keys"),
+        size("dv", "Value rank", (NONE, *_RANKS), "none means one value matrix per head"),
+        size("t", "Tokens", _TOKENS),
     ),
-    Control("a", "Head rank", "Sizes", "size", _RANKS, hint="dimensions of queries and keys"),
-    Control(
-        "dv",
-        "Value rank",
-        "Sizes",
-        "size",
-        (NONE, *_RANKS),
-        hint="none means one value matrix per head",
+    "Attention": (
+        choice("kind", "Mechanism", (*NAMED, MIX), [_NAMES[name] for name in (*NAMED, MIX)]),
+        size("order", "Order of the polynomial", range(1, 9)),
+        _worded("feature", "Feature map", Feature),
+        _worded("normalise", "Weights normalised", Normalise),
+        _worded("unit", "Queries and keys", Unit),
+        choice("gate", "Gate", get_args(Gate), ("none", "one for each head", "one for each entry")),
+        _worded("bias", "Biases", Biases, usual=False),
     ),
-    Control(
-        "t",
-        "Tokens",
-        "Sizes",
-        "size",
-        (2, 3, 4, 5, 6, 8, 12, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096),
+    "What a token sees": (
+        flag("causal", "Causal mask"),
+        choice("decay", "Decay", _DECAYS, (*_DECAYS[:-1], "slopes, one for each head")),
+        size("window", "Window", _REACH, "how far away keys may be"),
+        size("local", "Local blocks", _REACH, "a token sees only its own block of this many"),
+        _worded("conv", "Compressed keys", Conv, usual=False),
+        size("kernel", "Kernel", _STEPS),
+        size("stride", "Stride", _STEPS),
     ),
-    Control(
-        "kind",
-        "Mechanism",
-        "Attention",
-        "choice",
-        (*NAMED, MIX),
-        (*(_NAMES[name] for name in NAMED), "several (as in the spec)"),
-        resets=("order", "normalise", "feature", "unit"),
-    ),
-    Control(
-        "order",
-        "Order of the polynomial",
-        "Attention",
-        "size",
-        (1, 2, 3, 4, 5, 6, 7, 8),
-        when={"kind": ("fast",)},
-    ),
-    _choice("feature", "Feature map", "Attention", Feature, usual=True),
-    _choice("normalise", "Weights normalised", "Attention", Normalise, usual=True),
-    _choice("unit", "Queries and keys", "Attention", Unit, usual=True),
-    Control(
-        "gate",
-        "Gate",
-        "Attention",
-        "choice",
-        get_args(Gate),
-        ("none", "one for each head", "one for each entry"),
-        when=_OPTIONS,
-    ),
-    _choice("bias", "Biases", "Attention", Biases, usual=False),
-    Control("causal", "Causal mask", "What a token sees", "flag", when=_OPTIONS, resets=("conv",)),
-    Control(
-        "decay",
-        "Decay",
-        "What a token sees",
-        "choice",
-        ("none", "0.99", "0.9", "0.5", "learned", "slopes"),
-        ("none", "0.99", "0.9", "0.5", "learned", "slopes, one for each head"),
-        when=_OPTIONS,
-        resets=("conv",),
-    ),
-    Control(
-        "window",
-        "Window",
-        "What a token sees",
-        "size",
-        _REACH,
-        hint="how far away keys may be",
-        when=_OPTIONS,
-        resets=("conv",),
-    ),
-    Control(
-        "local",
-        "Local blocks",
-        "What a token sees",
-        "size",
-        _REACH,
-        hint="a token sees only its own block of this many",
-        when=_OPTIONS,
-        resets=("conv",),
-    ),
-    _choice("conv", "Compressed keys", "What a token sees", Conv, usual=False, resets=_MASKS),
-    *(
-        Control(
-            name.lower(),
-            name,
-            "What a token sees",
-            "size",
-            (1, 2, 3, 4, 5, 8, 16),
-            when={"conv": ("full", "depthwise", "shared")},
-        )
-        for name in ("Kernel", "Stride")
-    ),
-)
+}
+_WHEN: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
+    "heads feature normalise unit gate bias": {"kind": tuple(NAMED)},
+    "causal decay window local conv": {"kind": tuple(NAMED)},
+    "order": {"kind": ("fast",)},
+    "kernel stride": {"conv": ("full", "depthwise", "shared")},
+}
+_MASKS = ("causal", "decay", "window", "local")
+_RESETS = {
+    "kind": "order normalise feature unit",
+    "conv": " ".join(_MASKS),
+    **dict.fromkeys(_MASKS, "conv"),
+}
+CONTROLS = joined(_PARTS, _WHEN, {}, _RESETS)
 USUAL = {
     **dict.fromkeys(("heads", "kernel", "stride"), "1"),
     **dict.fromkeys(("feature", "normalise", "unit", "d", "layers", "a", "t"), ""),

@@ -10,7 +10,8 @@ import json
 import subprocess
 import sys
 from contextlib import suppress
-from threading import Lock, Thread
+from select import select
+from threading import Lock
 from typing import Any, NoReturn, TextIO
 
 from segre.sweep.worker import listening
@@ -42,25 +43,27 @@ class Worker:
 
     def _asked(self, question: str, text: str) -> dict[str, Any]:
         process = self._running()
-        found: list[str] = []
-        reader = Thread(target=_exchange, args=(process, question, text, found), daemon=True)
-        reader.start()
-        reader.join(self.seconds)
-        if reader.is_alive():
-            self._stop()
-            reader.join()
-            return {
-                "error": f"no answer within {self.seconds:g} seconds; make the design smaller, or "
-                "start segre explore with a larger --seconds"
-            }
-        if not found or not found[0]:
-            self._stop()
-            return {
-                "error": "the computation ended without an answer, perhaps because memory ran "
-                "out; make the design smaller"
-            }
-        answered: dict[str, Any] = json.loads(found[0])
-        return answered
+        assert process.stdin is not None
+        assert process.stdout is not None
+        line = ""
+        with suppress(OSError):  # the process has ended
+            process.stdin.write(json.dumps([question, text]) + "\n")
+            process.stdin.flush()
+            if not select([process.stdout], [], [], self.seconds)[0]:
+                self._stop()
+                return {
+                    "error": f"no answer within {self.seconds:g} seconds; make the design smaller, "
+                    "or start segre explore with a larger --seconds"
+                }
+            line = process.stdout.readline()
+        if line:
+            answered: dict[str, Any] = json.loads(line)
+            return answered
+        self._stop()
+        return {
+            "error": "the computation ended without an answer, perhaps because memory ran out; "
+            "make the design smaller"
+        }
 
     def _running(self) -> subprocess.Popen[str]:
         if self._process is None or self._process.poll() is not None:
@@ -80,14 +83,10 @@ class Worker:
 
     def _stop(self) -> None:
         process, self._process = self._process, None
-        if process is None:
-            return
-        process.kill()
-        process.wait()
-        for stream in (process.stdin, process.stdout):
-            with suppress(OSError):
-                if stream is not None:
-                    stream.close()
+        if process is not None:
+            process.kill()
+            with suppress(OSError), process:  # which closes its streams and waits
+                pass
 
     def close(self) -> None:
         """Stop the process, whatever it is doing."""
@@ -97,15 +96,6 @@ class Worker:
             process.kill()
         with self._turn:
             self._stop()
-
-
-def _exchange(process: subprocess.Popen[str], question: str, text: str, found: list[str]) -> None:
-    assert process.stdin is not None
-    assert process.stdout is not None
-    with suppress(OSError, ValueError):
-        process.stdin.write(json.dumps([question, text]) + "\n")
-        process.stdin.flush()
-        found.append(process.stdout.readline())
 
 
 def serve(written: TextIO) -> NoReturn:

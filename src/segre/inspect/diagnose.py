@@ -19,8 +19,9 @@ from segre.finding import Status, Unbounded
 from segre.geometry.progress import Progress, quiet
 from segre.inspect.head_details import HeadDetails, head_details
 from segre.inspect.interventions import NOTHING, Intervention
-from segre.inspect.measure import Finding, Measure, measures
-from segre.inspect.measures.sinks import SINK, largest
+from segre.inspect.measure import Finding, Measure
+from segre.inspect.measures import MEASURES
+from segre.inspect.measures.heads import SINK, sinks
 from segre.inspect.recorded import Recorded, recorded
 from segre.models import Source
 from segre.shown import Tabular
@@ -83,7 +84,7 @@ class Diagnosis(Unbounded, Tabular):
     @property
     def measured(self) -> tuple[Measure, ...]:
         """The measures that this model has."""
-        return tuple(one for one in measures() if one.key in self.values)
+        return tuple(one for one in MEASURES if one.key in self.values)
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
@@ -190,14 +191,14 @@ def measured(seen: Recorded) -> tuple[dict[str, Array], list[Finding]]:
     """All measures of a pass, and what stands out in them."""
     values: dict[str, Array] = {}
     findings: list[Finding] = []
-    for one in measures():
+    for one in MEASURES:
         if seen.tokens < one.least:
             continue
         with np.errstate(over="ignore", invalid="ignore"):
             found = one.of(seen)
             if found is not None:
                 values[one.key] = found
-                findings += one.find(seen, found)
+                findings += one.findings(seen, found)
     return values, findings
 
 
@@ -217,7 +218,7 @@ def _effects(
     for number, one in enumerate(every):
         progress("interventions", number, len(every))
         other = seen if not one else recorded(seen.model, seen.ids, seen.words, one)
-        heads = largest(other)
+        heads = sinks(other)
         size = max(float(np.linalg.norm(seen.outputs)), 1e-300)
         out.append(
             Effect(

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from segre.fields.interface import Array
-from segre.inspect.measures.sinks import attention
+from segre.inspect.measures.heads import attention
 from segre.inspect.recorded import Recorded
 
 MOST = 300_000  # bytes of all patterns together

@@ -71,7 +71,7 @@ def by_length(done: Pass, target: Array, most: int = 3) -> Array:
     for layer in reversed(done.layers):
         after = layer.pull_finish(terms)
         through = layer.pull_heads(after[:-1])
-        past = layer.pull_past(after) if layer.passes else np.zeros_like(after)
+        past = np.zeros_like(after) if layer.past is None else layer.past.pull(after)
         terms = np.concatenate([past[:1], past[1:] + through])
     split = (terms * done.X).sum(axis=-1)
     whole = (pulled(done, target) * done.X).sum(axis=-1)

@@ -7,7 +7,7 @@ by zero.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -60,7 +60,7 @@ class Setting:
 
     def __str__(self) -> str:
         value = "median" if self.value is None else f"{self.value:g}"
-        return f"{self.depth}:{self.token}:{self.channel}={value}"
+        return f"set {self.depth}:{self.token}:{self.channel}={value}"
 
     def require(self, spec: Transformer, tokens: int) -> None:
         """Refuse a place that there is not."""
@@ -70,15 +70,26 @@ class Setting:
             ("channel", self.channel, spec.d - 1),
         ):
             if value > most:
-                raise SpecError(
-                    f"--set {self}: {name} {value} does not exist; allowed: 0 to {most}"
-                )
+                raise SpecError(f"--{self}: {name} {value} does not exist; allowed: 0 to {most}")
 
-    def apply(self, x: Array) -> None:
-        """Set it in a stream (inputs, 1, 1, width, tokens), in place."""
+    def at(self, place: Place, name: str, x: Array) -> Array:
+        """A stream (inputs, 1, 1, width, tokens) with the number set, if it is the one."""
+        if place.depth(name) != self.depth:
+            return x
+        x = np.array(x)
         row = x[..., self.channel, :]
-        value = np.median(row, axis=-1) if self.value is None else self.value
-        row[..., self.token] = value
+        row[..., self.token] = np.median(row, axis=-1) if self.value is None else self.value
+        return x
+
+    def elsewhere(
+        self, spec: Transformer, tokens: int, rng: np.random.Generator
+    ) -> Iterator[Setting]:
+        """The same at another channel, another token, and both."""
+        channel = int((self.channel + 1 + rng.integers(spec.d - 1)) % spec.d)
+        token = int((self.token + 1 + rng.integers(tokens - 1)) % tokens)
+        yield replace(self, channel=channel)
+        yield replace(self, token=token)
+        yield replace(self, token=token, channel=channel)
 
 
 @dataclass(frozen=True)
@@ -93,7 +104,7 @@ class Ablation:
         """As the command line has it: LAYER.HEAD or mlp:LAYER.
 
         >>> str(Ablation.read("3.7")), Ablation.read("mlp:2")
-        ('3.7', Ablation(layer=2, head=None))
+        ('ablate 3.7', Ablation(layer=2, head=None))
         """
         if found := _HEAD.fullmatch(text):
             return cls(int(found[1]), int(found[2]))
@@ -105,64 +116,69 @@ class Ablation:
         )
 
     def __str__(self) -> str:
-        return f"mlp:{self.layer}" if self.head is None else f"{self.layer}.{self.head}"
+        return (
+            f"ablate mlp:{self.layer}" if self.head is None else f"ablate {self.layer}.{self.head}"
+        )
 
-    def require(self, spec: Transformer) -> None:
+    def require(self, spec: Transformer, _tokens: int) -> None:
         """Refuse a place that there is not."""
         if not 1 <= self.layer <= spec.layers:
-            raise SpecError(f"--ablate {self}: no such layer; allowed: 1 to {spec.layers}")
+            raise SpecError(f"--{self}: no such layer; allowed: 1 to {spec.layers}")
         if self.head is None and spec.mlp == "none":
-            raise SpecError(f"--ablate {self}: the model has no MLPs; allowed: LAYER.HEAD")
+            raise SpecError(f"--{self}: the model has no MLPs; allowed: LAYER.HEAD")
         if self.head is not None and not 1 <= self.head <= spec.heads:
-            raise SpecError(f"--ablate {self}: no such head; allowed: 1 to {spec.heads}")
+            raise SpecError(f"--{self}: no such head; allowed: 1 to {spec.heads}")
         if spec.share:
             raise SpecError(
-                f"--ablate {self}: all layers share their weights, so a single one "
-                "cannot be ablated"
+                f"--{self}: all layers share their weights, so a single one cannot be ablated"
             )
+
+    def at(self, place: Place, name: str, x: Array) -> Array:
+        """What heads or an MLP write, replaced by zero if it is ablated."""
+        point = "hook_mlp_out" if self.head is None else "attn.hook_z"
+        if place.layer != self.layer or name != point:
+            return x
+        x = np.array(x)
+        x[... if self.head is None else (slice(None), *divmod(self.head - 1, x.shape[2]))] = 0
+        return x
+
+    def elsewhere(
+        self, spec: Transformer, _tokens: int, rng: np.random.Generator
+    ) -> Iterator[Ablation]:
+        """The same of another head of the layer, or of another layer."""
+        key, here, count = (
+            ("head", self.head, spec.heads) if self.head else ("layer", self.layer, spec.layers)
+        )
+        if count > 1:
+            yield replace(self, **{key: (here + int(rng.integers(count - 1))) % count + 1})
 
 
 @dataclass(frozen=True)
 class Intervention:
     """Numbers that are set and parts that are ablated, together."""
 
-    settings: tuple[Setting, ...] = ()
-    ablations: tuple[Ablation, ...] = ()
+    changes: tuple[Setting | Ablation, ...] = ()
 
     @classmethod
     def read(cls, settings: Sequence[str] = (), ablations: Sequence[str] = ()) -> Intervention:
         """As the command line has them."""
-        return cls(tuple(map(Setting.read, settings)), tuple(map(Ablation.read, ablations)))
+        return cls((*map(Setting.read, settings), *map(Ablation.read, ablations)))
 
     def __bool__(self) -> bool:
-        return bool(self.settings or self.ablations)
+        return bool(self.changes)
 
     def __str__(self) -> str:
-        return ", ".join(
-            (*(f"set {one}" for one in self.settings), *(f"ablate {one}" for one in self.ablations))
-        )
+        return ", ".join(map(str, self.changes))
 
     def require(self, spec: Transformer, tokens: int) -> None:
         """Refuse places that there are not."""
-        for setting in self.settings:
-            setting.require(spec, tokens)
-        for ablation in self.ablations:
-            ablation.require(spec)
+        for one in self.changes:
+            one.require(spec, tokens)
 
     def at(self, place: Place, name: str, x: Array) -> Array:
         """The value at a point of a pass, with what is set or ablated there."""
-        depth = place.depth(name)
-        if any(one.depth == depth for one in self.settings):
-            x = np.array(x)
-            for setting in self.settings:
-                if setting.depth == depth:
-                    setting.apply(x)
-        for one in self.ablations:
-            if one.layer == place.layer and one.head is None and name == "hook_mlp_out":
-                x = np.zeros_like(x)
-            elif one.layer == place.layer and one.head is not None and name == "attn.hook_z":
-                x = np.array(x)
-                x[:, *divmod(one.head - 1, x.shape[2])] = 0
+        for one in self.changes:
+            x = one.at(place, name, x)
         return x
 
     def controls(self, spec: Transformer, tokens: int, seed: int = 0) -> list[Intervention]:
@@ -174,20 +190,8 @@ class Intervention:
         ['set 1:0:1=median', 'set 1:2:3=median', 'set 1:2:1=median']
         """
         rng = np.random.default_rng(seed)
-        out: list[Intervention] = []
-        for one in self.settings:
-            channel = int((one.channel + 1 + rng.integers(spec.d - 1)) % spec.d)
-            token = int((one.token + 1 + rng.integers(tokens - 1)) % tokens)
-            places = ((one.token, channel), (token, one.channel), (token, channel))
-            out += [Intervention((replace(one, token=t, channel=c),)) for t, c in places]
-        for ablation in self.ablations:
-            if ablation.head is not None and spec.heads > 1:
-                other = (ablation.head + int(rng.integers(spec.heads - 1))) % spec.heads + 1
-                out.append(Intervention((), (replace(ablation, head=other),)))
-            elif ablation.head is None and spec.layers > 1:
-                other = (ablation.layer + int(rng.integers(spec.layers - 1))) % spec.layers + 1
-                out.append(Intervention((), (replace(ablation, layer=other),)))
-        return out
+        every = (other for one in self.changes for other in one.elsewhere(spec, tokens, rng))
+        return [Intervention((other,)) for other in every]
 
 
 NOTHING = Intervention()

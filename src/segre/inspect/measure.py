@@ -1,16 +1,13 @@
-"""What can be measured of a recorded pass: the registry of measures, and what a finding is.
+"""What can be measured of a recorded pass, and what a finding is.
 
-Every module in `measures/` has MEASURES. A new measure is a new module: it appears in the text, in
-JSON and in the report, because all of them go through `measures()`.
+The measures are in `measures/`. A new one appears in the text, in JSON and in the report, because
+all of them go through `MEASURES`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache
-from importlib import import_module
-from pkgutil import iter_modules
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from segre.fields.interface import Array
@@ -23,7 +20,6 @@ Axis = Literal["depth", "layer", "head"]  # streams (layers + 1), layers, (layer
 class Finding:
     """One finding: what it is, where, how large, and what it means."""
 
-    measure: str
     what: str  # a sentence
     means: str  # another
     size: float  # in the unit of the measure
@@ -38,21 +34,17 @@ class Finding:
     channel: int | None = None  # from 0
     extreme: Literal["largest", "smallest", "none"] = "largest"  # what is odd about the measure
     control: float | None = None  # the most extreme of the measure with random weights
+    measure: str = ""  # its key
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
         return {**vars(self), "heads": [list(head) for head in self.heads]}
 
 
-Find = Callable[[Recorded, Array], Iterator[Finding]]
+Find = Callable[[Any, Array], Iterator[Finding]]
 
 
-def nothing(_recorded: Recorded, _values: Array) -> Iterator[Finding]:
-    """A measure that is shown, and finds nothing by itself."""
-    yield from ()
-
-
-@dataclass(frozen=True)
+@dataclass
 class Measure:
     """A number for every depth, layer or head, and what stands out in it."""
 
@@ -60,19 +52,30 @@ class Measure:
     title: str
     axis: Axis
     how: str  # how it is computed, in one sentence
-    of: Callable[[Recorded], Array | None]  # None where a model has none
-    find: Find = nothing
+    of: Callable[[Any], Array | None]  # of a recorded pass; None where a model has none
     least: int = 2  # tokens that it needs
+    find: Find | None = None
+
+    def __call__(self, recorded: Recorded) -> Array | None:
+        """Its values, for one pass."""
+        return self.of(recorded)
+
+    def finds(self, find: Find) -> Find:
+        """Let a function say what stands out."""
+        self.find = find
+        return find
+
+    def findings(self, recorded: Recorded, values: Array) -> Iterator[Finding]:
+        """What stands out in its values."""
+        for one in () if self.find is None else self.find(recorded, values):
+            yield replace(one, measure=self.key)
 
 
-@cache
-def measures() -> tuple[Measure, ...]:
-    """All measures, in the order of their modules."""
-    home = import_module("segre.inspect.measures")
-    found: list[Measure] = []
-    for module in sorted(iter_modules(home.__path__), key=lambda one: one.name):
-        found += import_module(f"{home.__name__}.{module.name}").MEASURES
-    return tuple(found)
+def measure(
+    key: str, title: str, axis: Axis, how: str = "", least: int = 2
+) -> Callable[[Callable[[Any], Array | None]], Measure]:
+    """Make a function of a recorded pass a measure; its docstring says how unless `how` does."""
+    return lambda of: Measure(key, title, axis, how or of.__doc__ or "", of, least)
 
 
 def listed(numbers: Sequence[int], most: int = 6) -> str:

@@ -24,14 +24,13 @@ Matrix = np.typing.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A direction, and what it gives: size 1 along the axis, None for zero, and a key."""
+    """A direction along columns, and what it gives: an array, None for zero, and a key."""
 
     direction: Direction
-    value: Matrix | None = None
+    value: Matrix | None = None  # of size 1 along columns
     key: Any = ()
 
 
-Forms = dict[int, Form]  # by axis, counted from the last one
 ZERO, ONE = Form(ONES), Form(ONES, np.ones((1, 1), np.int64))
 
 
@@ -50,19 +49,19 @@ class Facts:
         self.prime = field.prime
         self.number = field.number
         self.regions = {region.output: region for region in graph.regions}
-        self.forms: list[Forms] = []
+        self.forms: list[Form | None] = []
         self.spans: dict[str, Any] = {}  # see spans.py
         self.simplices = {tuple(places) for places in simplices}
         self._check_regions()
         inside = {i for region in graph.regions for i in range(region.first, region.output)}
         for i, node in enumerate(graph.nodes):
-            found: Forms = {}
+            found = None
             if self.tokens(i):
-                found = {-2: ONE}
+                found = ONE
             elif i in self.regions:
                 found = self._of_region(self.regions[i])
-            elif i not in inside:
-                found = getattr(self, "_" + node.op, self._nothing)(node)
+            elif i not in inside and node.op in ("take", "scale", "mul", "add"):
+                found = getattr(self, "_" + node.op)(node)
             self.forms.append(found)
 
     def _check_regions(self) -> None:
@@ -84,8 +83,7 @@ class Facts:
         for place, power in direction:
             entries = self.weights[place].reshape(-1)
             entries = self.field.inverse(entries) if power < 0 else entries
-            for _ in range(abs(power)):
-                result = result * entries % self.prime
+            result = self.field.mul(result, self.field.power_of(entries, abs(power)))
         return result
 
     def product(self, *factors: Matrix) -> Matrix:
@@ -93,6 +91,15 @@ class Facts:
         result = factors[0] % self.prime
         for factor in factors[1:]:
             result = self.field.matmul(result[None], factor[None] % self.prime)[0]
+        return result
+
+    def row(self, tangent: Mapping[Any, Matrix]) -> Matrix:
+        """A tangent vector: by tensors, or by (tensor, n) for its part n along the first axis."""
+        result = np.zeros(self.graph.parameters, np.int64)
+        for name, moved in tangent.items():
+            place, number = name if isinstance(name[1], int) else (name, 0)
+            first = self.graph.tensors[place].offset + number * moved.size
+            result[first : first + moved.size] = moved.reshape(-1) % self.prime
         return result
 
     def place(self, node: int) -> Place | None:
@@ -116,9 +123,6 @@ class Facts:
         long = [i - len(shape) for i, size in enumerate(shape) if size > 1]
         return long[0] if len(long) == 1 else None
 
-    def _nothing(self, _node: Node) -> Forms:
-        return {}
-
     def numbers(self, node: int) -> tuple[Matrix, Any] | None:
         """The entries of a weight, of places in one, or of a rational number, and a name."""
         one = self.graph.nodes[node]
@@ -131,59 +135,55 @@ class Facts:
             return np.full(one.shape, number, np.int64), number
         return None
 
-    def _of_region(self, region: Region) -> Forms:
-        params = region.params
-        if region.name == "norm" and params["centred"] and len(params["axes"]) == 1:
-            return {params["axes"][0]: ZERO}
-        if region.name == "softmax" and len(region.inputs) == 1:
-            return {-2: ONE}
-        if region.name == "pattern" and "mechanism" in params:
-            normalise = params["mechanism"].normalise
-            return {} if normalise == "none" else {-2: ZERO if normalise == "centred" else ONE}
-        return {}
+    def _of_region(self, region: Region) -> Form | None:
+        params, found = region.params, None
+        if region.name == "norm" and params["centred"] and params["axes"] == (-2,):
+            found = ZERO
+        elif region.name == "softmax" and len(region.inputs) == 1:
+            found = ONE
+        elif region.name == "pattern" and "mechanism" in params:
+            found = {"none": None, "centred": ZERO}.get(params["mechanism"].normalise, ONE)
+        return found
 
-    def _take(self, node: Node) -> Forms:
-        (arg,), (axis, _) = node.args, node.data
-        return {
-            k: form
-            for k, form in self.forms[arg].items()
-            if k != axis and (form.value is None or form.value.shape[axis] == 1)
-        }
+    def _take(self, node: Node) -> Form | None:
+        form, axis = self.forms[node.args[0]], node.data[0]
+        if form is None or axis == -2:
+            return None
+        return form if form.value is None or form.value.shape[axis] == 1 else None
 
-    def _scale(self, node: Node) -> Forms:
-        number, result = self.number(node.data), {}
-        for axis, form in self.forms[node.args[0]].items():
-            value = None if form.value is None else form.value * number % self.prime
-            result[axis] = replace(form, value=value, key=(form.key, number))
-        return result
+    def _scale(self, node: Node) -> Form | None:
+        form, number = self.forms[node.args[0]], self.number(node.data)
+        if form is None or form.value is None:
+            return form
+        return replace(form, value=form.value * number % self.prime, key=(form.key, number))
 
-    def _mul(self, node: Node) -> Forms:
-        result: Forms = {}
+    def _whole_form(self, arg: int, node: Node) -> Form | None:
+        """The form of an argument whose columns are no shorter than those of the node."""
+        if len(node.shape) < 2:
+            return None
+        return self.forms[arg] if size_along(self.graph, arg, -2) == node.shape[-2] else None
+
+    def _mul(self, node: Node) -> Form | None:
+        """A gain divides the direction; other factors of columns keep a form that is zero."""
         for one, other in (node.args, node.args[::-1]):
-            for axis, form in self.forms[one].items():
-                place = self.place(other)
-                if place is not None and self.on_axis(other) == axis:
-                    direction = times(form.direction, ((place, 1),), -1)
-                    result[axis] = replace(form, direction=direction)
-                elif form.value is None and size_along(self.graph, other, axis) == 1:
-                    result[axis] = form
-        return result
+            form, place = self._whole_form(one, node), self.place(other)
+            if form is not None and place is not None and self.on_axis(other) == -2:
+                return replace(form, direction=times(form.direction, ((place, 1),), -1))
+            if form is not None and form.value is None and size_along(self.graph, other, -2) == 1:
+                return form
+        return None
 
-    def _add(self, node: Node) -> Forms:
+    def _add(self, node: Node) -> Form | None:
         """A bias adds to the value."""
-        result: Forms = {}
         for one, other in (node.args, node.args[::-1]):
-            place = self.place(other)
-            for axis, form in self.forms[one].items():
-                size = self.graph.shape(one)[axis]
-                if place is None or size_along(self.graph, other, axis) != size:
-                    continue
-                bias = np.moveaxis(self.weights[place], axis, -1)
-                more = bias * self.vector(form.direction, size) % self.prime
-                more = np.moveaxis(more.sum(-1, keepdims=True) % self.prime, -1, axis)
-                value = more if form.value is None else (form.value + more) % self.prime
-                result[axis] = Form(form.direction, value, (form.key, place))
-        return result
+            form, place = self._whole_form(one, node), self.place(other)
+            if form is None or place is None or size_along(self.graph, other, -2) < node.shape[-2]:
+                continue
+            line = self.vector(form.direction, node.shape[-2])[:, None]
+            more = (self.weights[place] * line % self.prime).sum(-2, keepdims=True)
+            value = (more + (0 if form.value is None else form.value)) % self.prime
+            return Form(form.direction, value, (form.key, form.direction, place))
+        return None
 
 
 def size_along(graph: Graph, node: int, axis: int) -> int:

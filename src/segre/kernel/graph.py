@@ -52,6 +52,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partialmethod, reduce
 from math import prod
 from typing import Any
 
@@ -268,10 +269,9 @@ class Graph:
 
     def total(self, a: int, *axes: int) -> int:
         """The sum over axes (counted from the end, below 0), which stay with size 1."""
-        shape = list(self.shape(a))
-        for axis in axes:
-            shape[axis] = 1
-        return self._write("total", (a,), tuple(shape), axes)
+        shape = self.shape(a)
+        left = (1 if i - len(shape) in axes else size for i, size in enumerate(shape))
+        return self._write("total", (a,), tuple(left), axes)
 
     def add(self, a: int, b: int) -> int:
         """The sum, entry by entry."""
@@ -291,32 +291,18 @@ class Graph:
 
     def sum(self, terms: Sequence[int]) -> int:
         """The sum of nodes, at least one."""
-        total = terms[0]
-        for term in terms[1:]:
-            total = self.add(total, term)
-        return total
+        return reduce(self.add, terms)
 
     # Functions of every entry.
 
-    def inverse(self, a: int) -> int:
-        """1 / x."""
-        return self._write("inverse", (a,), self.shape(a))
+    def _each(self, a: int, *, op: str) -> int:
+        return self._write(op, (a,), self.shape(a))
 
-    def root(self, a: int) -> int:
-        """The square root; its entries are radicands, in row-major order."""
-        return self._write("root", (a,), self.shape(a))
-
-    def exp(self, a: int) -> int:
-        """The exponential."""
-        return self._write("exp", (a,), self.shape(a))
-
-    def phi(self, a: int) -> int:
-        """The normal distribution function."""
-        return self._write("phi", (a,), self.shape(a))
-
-    def step(self, a: int) -> int:
-        """1 for positive entries, 0 for negative ones; its derivative is zero."""
-        return self._write("step", (a,), self.shape(a))
+    inverse = partialmethod(_each, op="inverse")
+    root = partialmethod(_each, op="root")
+    exp = partialmethod(_each, op="exp")
+    phi = partialmethod(_each, op="phi")
+    step = partialmethod(_each, op="step")
 
     def choose(self, affinities: int, choice: Choice) -> int:
         """1 for the chosen experts of every token, 0 for the others; its derivative is zero."""
@@ -353,17 +339,12 @@ class Graph:
 
 def broadcast(a: Shape, b: Shape) -> Shape:
     """The shape of an operation entry by entry: axes are matched from the last one."""
-    size = max(len(a), len(b))
-    left, right = (1,) * (size - len(a)) + a, (1,) * (size - len(b)) + b
-    if any(x != y and 1 not in (x, y) for x, y in zip(left, right, strict=True)):
-        raise ValueError(f"shapes {a} and {b} do not fit")
-    return tuple(max(x, y) for x, y in zip(left, right, strict=True))
+    return np.broadcast_shapes(a, b)
 
 
 def evaluate(graph: Graph, interpreter: Any) -> list[Any]:
     """The values of all nodes; an interpreter has a method (node, *values) for each primitive."""
     values: list[Any] = []
     for node in graph.nodes:
-        apply = getattr(interpreter, node.op)
-        values.append(apply(node, *(values[arg] for arg in node.args)))
+        values.append(getattr(interpreter, node.op)(node, *(values[arg] for arg in node.args)))
     return values

@@ -7,8 +7,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 
@@ -27,30 +29,31 @@ class Group:
     basis: Matrix  # (number, width, width) or (number, width)
 
     @property
+    def diagonal(self) -> bool:
+        """E is diagonal: a row of charges."""
+        return self.basis.ndim == 2
+
+    @cached_property
     def skew(self) -> bool:
         """E^T = -E."""
-        return self.basis.ndim == 3 and not (self.basis + self.basis.swapaxes(1, 2)).any()
+        return not self.diagonal and not (self.basis + self.basis.swapaxes(1, 2)).any()
 
-    @property
+    @cached_property
     def fixes_ones(self) -> bool:
         """E 1 = 0."""
         return not self.basis.sum(-1).any()
 
-    @property
+    @cached_property
     def writes_ones(self) -> bool:
         """E x is a multiple of 1 for all x: all rows of E are equal."""
-        return self.basis.ndim == 3 and not (self.basis - self.basis[:, :1]).any()
+        return not self.diagonal and not (self.basis - self.basis[:, :1]).any()
 
-    def commutes(self, planes: Collection[tuple[int, int]]) -> bool:
+    def commutes(self, planes: Planes) -> bool:
         """Whether E commutes with rotations of each of these planes by any angles."""
         for a, b in planes:
-            if self.basis.ndim == 2:
-                if (self.basis[:, a] != self.basis[:, b]).any():
-                    return False
-                continue
-            for signs in ((1, 1), (1, -1)):
+            for image in ((a, b, 1), (b, a, -1)):  # the identity, and the quarter turn
                 R = np.zeros(self.basis.shape[1:], np.int64)
-                R[[a, b], [a, b] if signs == (1, 1) else [b, a]] = signs
+                R[a, image[0]], R[b, image[1]] = 1, image[2]
                 if (R @ self.basis - self.basis @ R).any():
                     return False
         return True
@@ -61,43 +64,38 @@ NO_GROUP = Group(np.zeros((0, 0, 0), np.int64))
 
 def group_of(name: str, width: int, start: int = 0, planes: Planes = ()) -> Group:
     """The group of this name, on the dimensions from `start` on and on planes before."""
-    diagonal = name in ("torus", "plane-scales", "scale")
+    diagonal = name in ("torus", "plane-scales", "scale") or width == 1
     meter().require_bytes(16 * width ** (2 if diagonal else 4))
-    basis = list(_matrices(name, width, start, planes))
+    eye = np.eye(width, dtype=np.int64)
+    if name == "scale":
+        basis = [np.ones(1, np.int64)]
+    elif diagonal:
+        basis = [*(eye[a] + eye[b] for a, b in planes), *eye[start:]]
+    else:
+        basis = list(_matrices(name, eye, start, planes))
     if not basis:
         raise RejectionError("the group has dimension 0")
     return Group(np.array(basis, np.int64))
 
 
-def _matrices(name: str, width: int, start: int, planes: Planes) -> Iterator[Matrix]:
-    """A basis of a group: of matrices, or for tori of vectors."""
+def _matrices(name: str, eye: Matrix, start: int, planes: Planes) -> Iterator[Matrix]:
+    """A basis of a group that is not diagonal."""
 
-    def unit(j: int, k: int) -> Matrix:
-        E = np.zeros((width, width), np.int64)
-        E[j, k] = 1
-        return E
+    def skew(u: Matrix, v: Matrix) -> Matrix:
+        return np.outer(u, v) - np.outer(v, u)
 
-    dims = range(start, width)
-    if name == "scale":
-        yield np.ones(1, np.int64)
-    elif name in ("torus", "plane-scales") or width == 1:
-        eye = np.eye(width, dtype=np.int64)
-        yield from (eye[a] + eye[b] for a, b in planes)
-        yield from (eye[j] for j in dims)
-    elif name == "gl":
-        yield from (unit(j, k) for j in dims for k in dims)
+    free = eye[start:]
+    if name == "gl":
+        yield from (np.outer(u, v) for u in free for v in free)
     elif name == "shear":
-        yield from (np.repeat(unit(0, k)[:1], width, 0) for k in dims)
+        yield from (np.outer(np.ones_like(v), v) for v in free)
     elif name == "planes":
         for a, b in planes:
-            yield unit(a, a) + unit(b, b)
-            yield unit(a, b) - unit(b, a)
-    elif name == "turns":
-        yield from (unit(a, b) - unit(b, a) for a, b in planes)
-        yield from (unit(j, k) - unit(k, j) for j in dims for k in dims if j < k)
-    elif name == "o":
-        yield from (unit(j, k) - unit(k, j) for j in dims for k in dims if j < k)
-    else:  # u v^T - v u^T for u, v orthogonal to 1
-        differences = np.eye(width, dtype=np.int64) - np.eye(width, dtype=np.int64)[-1]
-        pairs = ((differences[j], differences[k]) for j in dims for k in dims if j < k < width - 1)
-        yield from (np.outer(u, v) - np.outer(v, u) for u, v in pairs)
+            yield np.diag(eye[a] + eye[b])
+            yield skew(eye[a], eye[b])
+    else:
+        if name == "turns":
+            yield from (skew(eye[a], eye[b]) for a, b in planes)
+        if name == "o1":  # of vectors that are orthogonal to 1
+            free = free[:-1] - eye[-1]
+        yield from (skew(u, v) for u, v in combinations(free, 2))

@@ -12,6 +12,7 @@ import numpy as np
 from flint import nmod_mat
 from numpy.typing import NDArray
 
+from segre.kernel.document import RejectionError
 from segre.kernel.meter import RESIDUES, charge, meter
 
 Matrix = NDArray[np.int64]
@@ -75,3 +76,15 @@ def annihilator(entries: Matrix, prime: int) -> Matrix:
     charge(columns**2 * RESIDUES.entry)
     basis, nullity = matrix(entries, prime).nullspace()
     return array(basis.transpose())[:nullity]
+
+
+def left_inverse(basis: Matrix, prime: int) -> Matrix:
+    """L with L B = 1, for linearly independent columns B: the inverse of a regular minor of B."""
+    size, count = basis.shape
+    reduced = row_basis(np.concatenate([basis.T, np.eye(count, dtype=np.int64)], 1), prime)
+    pivots = (reduced != 0).argmax(1)
+    if (pivots >= size).any():
+        raise RejectionError("columns that must be independent are not at this point")
+    result = np.zeros((count, size), np.int64)
+    result[:, pivots] = reduced[:, size:].T
+    return result

@@ -26,7 +26,7 @@ from segre.kernel.document import (
     read_spec,
     text,
 )
-from segre.kernel.entries import READERS, Reader
+from segre.kernel.entries import Moves
 from segre.kernel.forms import Facts
 from segre.kernel.graph import Graph
 from segre.kernel.group import Matrix
@@ -56,14 +56,15 @@ def check(certificate: Certificate, graph: Graph, progress: Progress) -> tuple[i
     text(upper["kind"], "upper.kind", ("spaces",))
     progress("upper bound", 0, 1)
     facts = facts_of(spec, graph, certificate.prime, certificate.seed)
-    entries, span, guard = items(upper["spaces"], "upper.spaces"), _Span(facts), _Guard(facts)
+    entries, guard = items(upper["spaces"], "upper.spaces"), _Guard(facts)
+    proved: list[Matrix] = []
     for i, entry in enumerate(entries):
         progress("upper bound", i, len(entries))
         rows = generators(facts, entry, f"upper.spaces[{i}]")
         if guard.changes(rows):
             raise RejectionError(f"upper.spaces[{i}]: a generator changes an output")
-        span.add(rows)
-    generated = span.rank
+        proved = _gathered(facts, [*proved, rows])
+    generated = _rank(facts, proved)
     if type(upper["rank"]) is not int or upper["rank"] != generated:  # a JSON true is no number
         raise RejectionError(f"upper.rank: {quote(upper['rank'])}, but the rank is {generated}")
     progress("upper bound", len(entries), len(entries))
@@ -90,15 +91,14 @@ def accepted(
 ) -> tuple[list[Any], int]:
     """The entries that the lemmas prove, and the rank of their generators."""
     facts, proved = facts_of(spec, graph, prime, seed), []
-    span = _Span(facts)
+    rows: list[Matrix] = []
     for entry in entries:
         try:
-            found = generators(facts, entry, "entry")
+            rows = _gathered(facts, [*rows, generators(facts, entry, "entry")])
         except RejectionError:
             continue
         proved.append(entry)
-        span.add(found)
-    return proved, span.rank
+    return proved, _rank(facts, rows)
 
 
 def facts_of(spec: Spec, graph: Graph, prime: int, seed: int) -> Facts:
@@ -110,27 +110,18 @@ def facts_of(spec: Spec, graph: Graph, prime: int, seed: int) -> Facts:
     return Facts(spec, graph, field, weights, simplices)
 
 
-class _Span:
-    """A span that grows: rows are reduced to a basis from time to time."""
+def _gathered(facts: Facts, rows: list[Matrix]) -> list[Matrix]:
+    """The same span: a basis of it, once there are many rows."""
+    if sum(map(len, rows)) <= 2 * facts.graph.parameters:
+        return rows
+    meter().require_bytes(16 * sum(some.size for some in rows))
+    return [row_basis(np.concatenate(rows), facts.prime)]
 
-    def __init__(self, facts: Facts) -> None:
-        self.prime, self.most = facts.prime, 2 * facts.graph.parameters
-        self.rows: list[Matrix] = [np.zeros((0, facts.graph.parameters), np.int64)]
 
-    def add(self, rows: Matrix) -> None:
-        """More rows."""
-        self.rows.append(rows)
-        if sum(len(some) for some in self.rows) > self.most:
-            self.rows = [row_basis(self._all(), self.prime)]
-
-    def _all(self) -> Matrix:
-        meter().require_bytes(16 * sum(some.size for some in self.rows))
-        return np.concatenate(self.rows)
-
-    @property
-    def rank(self) -> int:
-        """The dimension."""
-        return rank(self._all(), self.prime)
+def _rank(facts: Facts, rows: list[Matrix]) -> int:
+    """The dimension of a span."""
+    meter().require_bytes(16 * sum(some.size for some in rows))
+    return rank(np.concatenate(rows), facts.prime) if rows else 0
 
 
 class _Guard:
@@ -145,10 +136,9 @@ class _Guard:
 
     def changes(self, rows: Matrix) -> bool:
         """Whether one of them does."""
-        if not len(rows):
-            return False
-        kinds = (False, True) if self.facts.simplices else (False,)
-        return all(self._seen(rows, hard=hard) for hard in kinds)
+        return bool(len(rows)) and all(
+            self._seen(rows, hard=hard) for hard in (False, True)[: 1 + bool(self.facts.simplices)]
+        )
 
     def _seen(self, rows: Matrix, *, hard: bool) -> bool:
         if hard not in self._watched:
@@ -189,30 +179,25 @@ def generators(facts: Facts, entry: Any, where: str) -> Matrix:
     """The generators of an entry, as rows of residues; rejected unless the lemmas prove them."""
     if not isinstance(entry, dict):
         raise RejectionError(f"{where}: {quote(entry)} is not an object")
-    free = text(entry.get("free"), f"{where}.free", (*READERS, "special"))
+    free = text(entry.get("free"), f"{where}.free", ("basis", "constants", "special"))
     try:
-        if free == "special":
-            return special(facts, entry, where)
-        return _proved(READERS[free](facts, entry, where))
+        return special(facts, entry, where) if free == "special" else _proved(facts, entry, where)
     except RejectionError as reason:
         known = str(reason)
         raise RejectionError(known if known.startswith(where) else f"{where}: {known}") from None
 
 
-def _proved(reader: Reader) -> Matrix:
+def _proved(facts: Facts, entry: dict[str, Any], where: str) -> Matrix:
     """The generators of an entry that the lemmas prove."""
-    facts, where = reader.facts, reader.where
-    group, tangents, moved = reader.read()
-    count = next(iter(tangents.values())).shape[0] if tangents else 0
+    moves, size = Moves(facts, entry, where), facts.graph.parameters
+    count = moves.parameters
     if not count:
-        return np.zeros((0, facts.graph.parameters), np.int64)
-    afford(len(facts.graph.nodes) * STEP + count * facts.graph.parameters * ENTRY)
-    given = items(reader.entry.get("vanish", []), f"{where}.vanish")
-    vanish = [reader.place(name, where) for name in given]
-    run = Pass(facts, group, count, moved, vanish, reader.started)
+        return np.zeros((0, size), np.int64)
+    afford(len(facts.graph.nodes) * STEP + count * size * ENTRY)
+    run = Pass(facts, moves)
     run.run()
-    rows = np.zeros((count, facts.graph.parameters), np.int64)
-    for place, tangent in tangents.items():
+    rows = np.zeros((count, size), np.int64)
+    for place, tangent in moves.tangents.items():
         tensor = facts.graph.tensors[place]
         rows[:, tensor.offset : tensor.offset + tensor.size] = tangent.reshape(count, -1)
     return _solutions(run, rows)

@@ -9,7 +9,8 @@ import numpy as np
 from segre.kernel import mixing
 from segre.kernel.document import RejectionError, keys, text
 from segre.kernel.forms import Facts, Matrix
-from segre.kernel.linear import annihilator
+from segre.kernel.graph import Place
+from segre.kernel.linear import annihilator, left_inverse
 from segre.spec import Network
 from segre.transformer.spec import Transformer
 
@@ -25,24 +26,15 @@ def special(facts: Facts, entry: dict[str, Any], where: str) -> Matrix:
     return (_common_form if name == "common-form" else _outside_shift)(facts, facts.spec)
 
 
-class _Rows:
-    """The weights as matrices, and tangents as rows."""
+def _weight(facts: Facts, part: str, name: str) -> Matrix:
+    """A tensor as a matrix: all leading axes are rows."""
+    array = facts.weights[part, name]
+    return array.reshape(-1, array.shape[-1])
 
-    def __init__(self, facts: Facts) -> None:
-        self.facts, self.prime, self.times = facts, facts.prime, facts.product
 
-    def weight(self, part: str, name: str) -> Matrix:
-        """A tensor as a matrix: all leading axes are rows."""
-        array = self.facts.weights[part, name]
-        return array.reshape(-1, array.shape[-1])
-
-    def row(self, parts: dict[tuple[str, str], Matrix]) -> Matrix:
-        """A tangent vector."""
-        result = np.zeros(self.facts.graph.parameters, np.int64)
-        for place, part in parts.items():
-            tensor = self.facts.graph.tensors[place]
-            result[tensor.offset : tensor.offset + tensor.size] = part.reshape(-1) % self.prime
-        return result
+def _readers(spec: Transformer) -> str:
+    """The letters of what reads the stream in attention."""
+    return "QKVG" if spec.gate != "none" else "QKV"
 
 
 def _common_form(facts: Facts, spec: Transformer) -> Matrix:
@@ -51,97 +43,70 @@ def _common_form(facts: Facts, spec: Transformer) -> Matrix:
     mapped = spec.vocab > 0 and spec.embed > 0 and not spec.project
     if not (shared and mapped and spec.bias == "all" and spec.gain and not spec.kvrank):
         raise RejectionError("only of layers that are shared, with post norms and all biases")
-    here, last = _Rows(facts), "post1" if spec.mlp == "none" else "post2"
-    d = spec.d
-    ones = np.ones((d, 1), np.int64)
-    m = facts.vector(((("1", f"{last}.gain"), -1),), d)[None]
-    kappa = int(here.times(m, here.weight("1", f"{last}.bias"))[0, 0])
-    tangent = {
-        ("embed", "W_E"): here.times(ones, here.times(m, here.weight("embed", "W_E"))),
-        ("embed", "b_E"): here.times(ones, here.times(m, here.weight("embed", "b_E")) - kappa),
+    last, times = "post1" if spec.mlp == "none" else "post2", facts.product
+    ones = np.ones((spec.d, 1), np.int64)
+    m = facts.vector(((("1", f"{last}.gain"), -1),), spec.d)[None]
+    kappa = int(times(m, _weight(facts, "1", f"{last}.bias"))[0, 0])
+    tangent: dict[Place, Matrix] = {
+        ("embed", "W_E"): times(ones, m, _weight(facts, "embed", "W_E")),
+        ("embed", "b_E"): times(ones, times(m, _weight(facts, "embed", "b_E")) - kappa),
     }
-    for letter in "QKVG" if spec.gate != "none" else "QKV":
-        read = here.times(here.weight("1", f"W_{letter}"), ones)
-        tangent["1", f"W_{letter}"] = -here.times(read, m)
+    for letter in _readers(spec):
+        read = times(_weight(facts, "1", f"W_{letter}"), ones)
+        tangent["1", f"W_{letter}"] = -times(read, m)
         tangent["1", f"b_{letter}"] = read * kappa
-    return here.row(tangent)[None]
+    return facts.row(tangent)[None]
 
 
 def _outside_shift(facts: Facts, spec: Transformer) -> Matrix:
     """A constant where no patch and no position lies: the first attention takes it away."""
     if not spec.patch or spec.bias not in ("attn", "all") or spec.qknorm:
         raise RejectionError("only of patches, with a bias of what attention writes")
-    here, d, layer = _Rows(facts), spec.d, spec.norm == "layer"
-    Y = _filled(here, spec)
-    others = [c for c in range(Y.shape[1]) if not (spec.cls and c == spec.patch)]
-    if Y.shape[1] > d - layer or len(others) >= d - layer:
+    d, layer, prime, times = spec.d, spec.norm == "layer", facts.prime, facts.product
+    Y, first = _filled(facts, spec), spec.patch
+    others = np.arange(Y.shape[1]) != (first if spec.cls else -1)
+    if Y.shape[1] > d - layer or others.sum() >= d - layer:
         return np.zeros((0, facts.graph.parameters), np.int64)
     held = np.concatenate([Y[:, others], np.ones((d, int(layer)), np.int64)], 1)
-    after = np.array([int(c >= spec.patch) for c in range(Y.shape[1])])
-    form, gain = _form(here, Y, after), facts.vector(_gain(facts, 1), d)
-    inverse = facts.field.inverse(gain)
+    free, inverse = annihilator(held.T, prime), left_inverse(Y, prime)
+    if len(free) + held.shape[1] > d:
+        raise RejectionError("what tokens and positions fill has no full rank at this point")
+    form = inverse[first:].sum(0, keepdims=True)  # 0 on what patches write, 1 on constants
+    gain = facts.vector(_power(facts, "norm1.gain", 1), d)[:, None]
+    back = facts.vector(_power(facts, "norm1.gain", -1), d)
+    scale = facts.vector(_power(facts, "scale1", -1), d)[:, None]
     rows = []
-    for u in _orthogonal(here, held.T):
-        u = u[:, None]
-        M = here.times(u, form)
-        if spec.cls:
-            M = M - _longer(here, spec, Y, u)
+    for u in free[:, :, None]:
+        M = times(u, form)
+        if spec.cls:  # what the class token y grows by, on y alone
+            y, eps = Y[:, first : first + 1], facts.number(spec.eps * d)
+            share = times(u.T, y) * facts.field.inverse((times(y.T, y) + eps) % prime)
+            M = M - times(y, share, inverse[first : first + 1])
         positions = np.zeros((d, spec.positions), np.int64)
         positions[:, : spec.t] = u
-        scale = ((("1", "scale1"), -1),) if spec.layerscale else ()
-        written = -u * facts.vector(scale, d)[:, None]
-        tangent = {("embed", "positions"): positions, ("1", "b_O"): written}
-        turned = gain[:, None] * (M % here.prime) % here.prime * inverse % here.prime
-        for letter in "QKVG" if spec.gate != "none" else "QKV":
-            moved = -here.times(here.weight("1", f"W_{letter}"), turned)
+        tangent: dict[Place, Matrix] = {("embed", "positions"): positions, ("1", "b_O"): -u * scale}
+        turned = gain * (M % prime) % prime * back % prime
+        for letter in _readers(spec):
+            moved = -times(_weight(facts, "1", f"W_{letter}"), turned)
             tangent["1", f"W_{letter}"] = moved
             if ("1", "norm1.bias") in facts.weights and ("1", f"b_{letter}") in facts.weights:
-                beta = here.weight("1", "norm1.bias")
-                tangent["1", f"b_{letter}"] = -here.times(moved, beta)
-        rows.append(here.row(tangent))
+                tangent["1", f"b_{letter}"] = -times(moved, _weight(facts, "1", "norm1.bias"))
+        rows.append(facts.row(tangent))
     return np.array(rows, np.int64).reshape(-1, facts.graph.parameters)
 
 
-def _gain(facts: Facts, number: int) -> Any:
-    place = "1", f"norm{number}.gain"
-    return ((place, 1),) if place in facts.weights else ()
+def _power(facts: Facts, name: str, power: int) -> tuple[tuple[Place, int], ...]:
+    """The direction of a vector of layer 1, if it is there."""
+    return ((("1", name), power),) if ("1", name) in facts.weights else ()
 
 
-def _filled(here: _Rows, spec: Transformer) -> Matrix:
+def _filled(facts: Facts, spec: Transformer) -> Matrix:
     """Columns that span all tokens before layer 1, without their means if the norm is `layer`."""
-    constants = np.repeat(here.weight("embed", "b_P"), spec.t, 1)
+    constants = np.repeat(_weight(facts, "embed", "b_P"), spec.t, 1)
     if spec.cls:
-        constants[:, :1] = here.weight("embed", "cls")
-    constants = constants + here.weight("embed", "positions")[:, : spec.t]
-    Y = np.concatenate([here.weight("embed", "W_P"), constants], 1) % here.prime
+        constants[:, :1] = _weight(facts, "embed", "cls")
+    constants = constants + _weight(facts, "embed", "positions")[:, : spec.t]
+    Y = np.concatenate([_weight(facts, "embed", "W_P"), constants], 1) % facts.prime
     if spec.norm == "layer":
-        Y = (Y - Y.sum(0) % here.prime * pow(spec.d, -1, here.prime)) % here.prime
+        Y = (Y - Y.sum(0) % facts.prime * pow(spec.d, -1, facts.prime)) % facts.prime
     return Y
-
-
-def _orthogonal(here: _Rows, A: Matrix) -> Matrix:
-    """The vectors that are orthogonal to the rows of a matrix of full rank."""
-    found = annihilator(A % here.prime, here.prime)
-    if A.shape[1] - len(found) < min(A.shape):
-        raise RejectionError("what tokens and positions fill has no full rank at this point")
-    return found
-
-
-def _form(here: _Rows, Y: Matrix, values: Matrix) -> Matrix:
-    """A row f with f Y = values."""
-    found = _orthogonal(here, np.concatenate([Y, -values[None]]).T)
-    one = next(row for row in found if row[-1])
-    share = pow(int(one[-1]), -1, here.prime)
-    form: Matrix = one[:-1] * share % here.prime
-    return form[None]
-
-
-def _longer(here: _Rows, spec: Transformer, Y: Matrix, u: Matrix) -> Matrix:
-    """What the class token y grows by, on y alone: u^T y / (y^T y + d eps) times y."""
-    y = Y[:, spec.patch : spec.patch + 1]
-    alone = _form(here, Y, np.array([int(c == spec.patch) for c in range(Y.shape[1])]))
-    eps = here.facts.number(spec.eps * spec.d)
-    length = int(here.times(y.T, y)[0, 0]) + eps
-    share = int(here.times(u.T, y)[0, 0]) * pow(length, -1, here.prime) % here.prime
-    longer: Matrix = here.times(y, alone) * share % here.prime
-    return longer

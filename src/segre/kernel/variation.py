@@ -1,4 +1,4 @@
-"""How does a value vary while weights move along an entry? Turns, charges and shifts.
+"""How does a value vary while weights move along an entry? Turns and shifts.
 
 An entry moves weights by parameters: the numbers of a matrix E, of a table of charges, or of
 arrays. The variation dx of a node x is linear in them. It is written as a sum of terms:
@@ -6,9 +6,9 @@ arrays. The variation dx of a node x is linear in them. It is written as a sum o
 | term | dx |
 |---|---|
 | `Turn` | c D E D^-1 x along one axis, D diagonal; *dual*: -c D E^T D^-1 x |
-| `Charge` | c l x, with a number l of the table for every place of some axes |
 | `Shift`, exact | an array, known at the point, the same for all inputs |
 | `Shift` | some linear function of an array (its cause): zero if that is |
+| `Shift`, relative | x times such a shift, entry by entry: a charge, if it is exact |
 
 Copies are axes along which E has a matrix each. A shift may be a multiple of a *direction* along
 an axis: of a product of powers of weight vectors; the empty product is the vector of ones.
@@ -18,7 +18,7 @@ All axes are counted from the last one (-1), so that broadcasting keeps them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,6 @@ Entries = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 Direction = tuple[tuple[Place, int], ...]  # weight vectors and their exponents, sorted
 ONES: Direction = ()
-EACH = -1  # the axis of a table of charges that is no copy
 
 
 def times(direction: Direction, other: Direction, sign: int = 1) -> Direction:
@@ -51,13 +50,6 @@ class Turn:
     dual: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Charge:
-    """A factor for every place of some axes: (number of a copy, or EACH, and axis of x)."""
-
-    axes: tuple[tuple[int, int], ...]
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Shift:
     """What is added to x: `array` has the parameters along its first axis.
@@ -67,9 +59,7 @@ class Shift:
     names the formula of the array: equal keys have equal arrays at all weights. The array is a
     linear function of that of the `parent`, if there is one. If `whole` is not 0, the array has the
     same whole numbers at all weights, of at most this absolute value, which is far below p.
-
-    `lemma` says of the shift of a weight that its product has a rule of its own: ("unreached", what
-    it reads) or ("unread", the product). A `relative` shift is multiplied by x before it is added.
+    A `relative` shift is multiplied by x before it is added.
     """
 
     array: Entries
@@ -79,19 +69,18 @@ class Shift:
     key: Any
     parent: Shift | None = None
     whole: int = 0
-    lemma: tuple[str, int] | None = None
     relative: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Variation:
-    """A sum of terms; turns and charges have coefficients, never zero."""
+    """A sum of terms; turns have coefficients, never zero."""
 
-    moves: dict[Turn | Charge, int] = field(default_factory=dict)
+    turns: dict[Turn, int] = field(default_factory=dict)
     shifts: tuple[Shift, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.moves or self.shifts)
+        return bool(self.turns or self.shifts)
 
 
 NONE = Variation()
@@ -103,15 +92,27 @@ def bounded(size: int) -> int:
     return size if size < LARGEST else 0
 
 
-def letters_of(shift: Shift, letters: str) -> str:
-    """The letters of the axes along which an exact shift is not a multiple of a direction."""
-    return "".join(x for i, x in enumerate(letters) if i - len(letters) not in shift.along)
+def fixed(
+    array: Entries, along: Mapping[int, Direction], key: Any, size: int, *, relative: bool = False
+) -> Shift:
+    """The exact shift of a weight by whole numbers, of at most this absolute value."""
+    return Shift(array, array != 0, along, True, key, whole=bounded(size), relative=relative)
 
 
-def bare(shift: Shift) -> tuple[Entries, Mask]:
-    """Array and mask of an exact shift without the axes of directions."""
-    drop = tuple(shift.array.ndim + axis for axis in shift.along)
-    return np.squeeze(shift.array, drop), np.squeeze(shift.mask, drop)
+def unknown(shift: Shift) -> Shift:
+    """A shift of which nothing is known but its cause."""
+    return replace(shift, along={}, exact=False, relative=False)
+
+
+def absolute(value: Variation) -> Variation:
+    """Relative shifts read as shifts of which nothing else is known."""
+    shifts = (unknown(shift) if shift.relative else shift for shift in value.shifts)
+    return replace(value, shifts=tuple(shifts))
+
+
+def without(along: Mapping[int, Direction], *axes: int) -> dict[int, Direction]:
+    """The directions along other axes."""
+    return {axis: direction for axis, direction in along.items() if axis not in axes}
 
 
 def ancestors(shift: Shift | None) -> list[Shift]:

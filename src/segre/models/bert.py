@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from segre.models.activations import UNITS, activation
 from segre.models.config import Config
-from segre.models.family import Family, Values, encoder_labels, fourfold, written_sizes
+from segre.models.family import Family, Values, encoder_labels, fourfold
 from segre.models.stored import Names, Stored, linear, norm, parts, table
 from segre.transformer.spec import Transformer
 
+
+def sizes(layers: int, width: int, heads: int, **rest: Any) -> Values:
+    """What configs of public encoders say beside the defaults of their family."""
+    out = {"num_hidden_layers": layers, "hidden_size": width, "intermediate_size": 4 * width}
+    return {**out, "num_attention_heads": heads, **rest}
+
+
 DEFAULTS: Values = {
-    "vocab_size": 30522,
-    "hidden_size": 768,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "intermediate_size": 3072,
+    **sizes(12, 768, 12, vocab_size=30522, max_position_embeddings=512),
     "hidden_act": "gelu",
-    "max_position_embeddings": 512,
     "type_vocab_size": 2,
     "layer_norm_eps": 1e-12,
     "tie_word_embeddings": True,
@@ -43,28 +44,11 @@ LAYER: Names = {
 
 def read(config: Config) -> Values:
     """The keys of a spec that a config gives."""
-    d = config.count("hidden_size")
-    length = config.count("max_position_embeddings")
     return {
-        **config.common(d),
-        "head": config.width("num_attention_heads", of=d),
+        **config.blocks(),
+        **config.learned(),
         "ff": config.count("intermediate_size"),
-        "mlp": config.named("hidden_act", UNITS),
-        "eps": config.number("layer_norm_eps"),
         "types": config.count("type_vocab_size"),
-        "positions": length,
-        "t": length,
-    }
-
-
-def write(spec: Transformer) -> Values:
-    """The keys of a config that a spec gives."""
-    return {
-        **written_sizes(spec),
-        "max_position_embeddings": spec.positions or spec.t,
-        "type_vocab_size": spec.types or 1,
-        "layer_norm_eps": float(spec.eps),
-        "hidden_act": activation(UNITS, spec.mlp),
     }
 
 
@@ -79,12 +63,6 @@ def embeddings(prefix: str) -> Names:
     }
 
 
-def sizes(layers: int, width: int, heads: int, **rest: Any) -> Values:
-    """What configs of public encoders say beside the defaults of their family."""
-    out = {"num_hidden_layers": layers, "hidden_size": width, "intermediate_size": 4 * width}
-    return {**out, "num_attention_heads": heads, **rest}
-
-
 def family(model_type: str, name: str, *, heads: tuple[str, ...], **own: Any) -> Family:
     """A family with the constants of BERT, where nothing else is said.
 
@@ -94,7 +72,6 @@ def family(model_type: str, name: str, *, heads: tuple[str, ...], **own: Any) ->
         "base_class": f"{name}Model",
         "defaults": DEFAULTS,
         "read": read,
-        "write": write,
         "prefix": f"{model_type}.",
         "choices": CHOICES,
         "with_tokens": {"types": 2, "embnorm": True},

@@ -39,6 +39,21 @@ SIZES = frozenset(
 )
 
 
+# Names of activations, and of MLPs in specs; gelu_fast has the root of 2/pi to ten digits.
+_TANH = ("gelu_new", "gelu_pytorch_tanh", "gelu_python_tanh", "gelu_accurate", "gelu_fast")
+UNITS = {
+    **{"gelu": "gelu", "gelu_python": "gelu", **dict.fromkeys(_TANH, "gelu-tanh")},
+    **{"quick_gelu": "gelu-quick", "silu": "silu", "swish": "silu"},
+    **{"relu": "relu", "relu2": "relu2"},
+}
+# The same, for MLPs with a gate.
+GATES = {
+    **{"silu": "swiglu", "swish": "swiglu", "gelu": "geglu", "gelu_python": "geglu"},
+    **dict.fromkeys(_TANH, "geglu-tanh"),
+    **{"quick_gelu": "geglu-quick", "relu": "reglu", "linear": "bilinear"},
+}
+
+
 class Config:
     """The keys of a config, with the library's defaults for missing ones."""
 
@@ -52,25 +67,27 @@ class Config:
                     f"{family.model_type}; allowed: {', '.join(map(show, allowed))}"
                 )
 
-    def get(self, *names: str) -> tuple[str, Any]:
-        """A key under the first of its names that is present, and its value."""
+    def get(self, key: str) -> tuple[str, Any]:
+        """A key under its name in the config, and its value."""
+        own = self.family.own.get(key, key)
+        names = (own, key) if own != key and key in self.family.also else (own,)
         found = [name for name in names if name in self.given]
         if not found:
-            usual = self.family.defaults.get(names[0])
-            if usual is not None and SIZES.intersection(names) and names[0] not in self.missing:
-                self.missing.append(names[0])
-            return names[0], usual
+            usual = self.family.defaults.get(own)
+            if usual is not None and SIZES.intersection(names) and own not in self.missing:
+                self.missing.append(own)
+            return own, usual
         if any(self.given[name] != self.given[found[0]] for name in found[1:]):
             raise SpecError(f"{' and '.join(found)} differ; give only one of them")
         return found[0], self.given[found[0]]
 
-    def count(self, *names: str, largest: int = LARGEST, smallest: int = 1) -> int:
+    def count(self, key: str, *, largest: int = LARGEST, smallest: int = 1) -> int:
         """A whole number."""
-        return whole(*self.get(*names), largest, smallest)
+        return whole(*self.get(key), largest, smallest)
 
     def number(self, key: str) -> Fraction:
         """A nonnegative number, exactly."""
-        _, value = self.get(key)
+        key, value = self.get(key)
         if isinstance(value, str):
             raise SpecError(f"{key}: {quote(value)} is a string; allowed: numbers from 0")
         return fraction(key, value)
@@ -106,12 +123,12 @@ class Config:
             raise SpecError(f"{key}: {value} is odd; allowed: even numbers, for rotary positions")
         return value
 
-    def width(self, *heads: str, of: int) -> int:
+    def width(self, of: int) -> int:
         """Dimensions of a head, if the heads divide the width."""
-        key, count = self.get(*heads)
-        if of % self.count(*heads):
+        key, count = self.get("num_attention_heads")
+        if of % self.count(key):
             raise SpecError(f"{key}: {count} does not divide the width {of}; allowed: a divisor")
-        return of // self.count(*heads)
+        return of // self.count(key)
 
     def key_value_heads(self, heads: int) -> int:
         """Number of key-value heads; null means as many as query heads."""
@@ -123,21 +140,32 @@ class Config:
             )
         return kv
 
-    def common(
-        self,
-        d: int,
-        layers: tuple[str, ...] = ("num_hidden_layers",),
-        heads: tuple[str, ...] = ("num_attention_heads",),
-    ) -> Values:
+    def common(self) -> Values:
         """The choices that all families have."""
+        words = "vocab_size" in self.family.defaults
         return {
             "kind": self.family.name,
-            "d": d,
-            "layers": self.count(*layers, largest=DEEPEST),
-            "heads": self.count(*heads),
-            "vocab": self.count("vocab_size"),
+            "d": self.count("hidden_size"),
+            "layers": self.count("num_hidden_layers", largest=DEEPEST),
+            "heads": self.count("num_attention_heads"),
+            **({"vocab": self.count("vocab_size")} if words else {}),
             **self.ending(),
         }
+
+    def blocks(self, eps: Fraction | None = None) -> Values:
+        """The same, for layers without rotations and gates; `eps` is the constant of all norms."""
+        out = self.common()
+        return {
+            **out,
+            "head": self.width(out["d"]),
+            "mlp": self.named("hidden_act", UNITS),
+            "eps": self.number("layer_norm_eps") if eps is None else eps,
+        }
+
+    def learned(self) -> Values:
+        """Learned positions, as many as the model has."""
+        length = self.count("max_position_embeddings")
+        return {"positions": length, "t": length}
 
     def ending(self) -> Values:
         """The keys of a spec for the output of the config's class."""

@@ -6,19 +6,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from segre.errors import SpecError
-from segre.models import experts, llama
-from segre.models.activations import GATES, activation
-from segre.models.config import Config
+from segre.models import llama
+from segre.models.config import GATES, Config
 from segre.models.family import Values
-from segre.models.stored import Names, Stored, linear, norm
+from segre.models.stored import MAPS, Names, Stored, experts, linear, norm, stacked_experts
 from segre.transformer.spec import Transformer
-from segre.transformer.tensors import routed
 
 
 def _read(config: Config) -> Values:
-    d, q = config.count("hidden_size"), config.get("q_lora_rank")[1]
+    q = config.get("q_lora_rank")[1]
     out = {
-        **config.common(d),
+        **config.common(),
         **llama.rotary(config, latent=True),
         "head": config.count("qk_nope_head_dim"),
         "dv": config.count("v_head_dim"),
@@ -29,7 +27,9 @@ def _read(config: Config) -> Values:
         "mlp": config.named("hidden_act", GATES),
         "eps": config.number("rms_norm_eps"),
     }
-    rotary = config.given.get("head_dim", out["rotary"]) or d // out["heads"]  # in the library
+    rotary = (
+        config.given.get("head_dim", out["rotary"]) or out["d"] // out["heads"]
+    )  # in the library
     if rotary != out["rotary"]:
         raise SpecError(f"head_dim: allowed: {out['rotary']}, which is qk_rope_head_dim")
     if config.key_value_heads(out["heads"]) != out["heads"]:
@@ -40,7 +40,7 @@ def _read(config: Config) -> Values:
     if dense > 0:
         out["ff"] = config.count("intermediate_size")
     if dense < out["layers"]:
-        count = config.count("n_routed_experts", "num_local_experts")
+        count = config.count("num_local_experts")
         width = config.count("moe_intermediate_size")
         out |= {
             "experts": count,
@@ -55,37 +55,6 @@ def _read(config: Config) -> Values:
     return out
 
 
-def _write(spec: Transformer) -> Values:
-    out = {
-        "hidden_size": spec.d,
-        "num_hidden_layers": spec.layers,
-        "num_attention_heads": spec.heads,
-        "num_key_value_heads": spec.kv,
-        "qk_nope_head_dim": spec.head,
-        "v_head_dim": spec.dv,
-        "qk_rope_head_dim": spec.rotary or 2,
-        "rope_interleave": spec.layout == "interleaved",
-        "q_lora_rank": spec.qrank or None,
-        "kv_lora_rank": spec.kvrank or 1,
-        "hidden_act": activation(GATES, spec.mlp),
-        "rms_norm_eps": float(spec.eps),
-        **llama.written_rotary(spec),
-        "intermediate_size": spec.ff or 1,
-        "first_k_dense_replace": spec.dense if spec.experts else spec.layers,
-    }
-    if spec.experts:
-        out |= {
-            "n_routed_experts": spec.experts,
-            "num_experts_per_tok": spec.active,
-            "moe_intermediate_size": spec.eff,
-            "n_shared_experts": spec.shared // spec.eff,
-            "norm_topk_prob": spec.router == "sigmoid",
-            "n_group": spec.groups or 1,
-            "topk_group": spec.within or 1,
-        }
-    return out
-
-
 def _rest(given: Mapping[str, Any]) -> Values:
     if given.get("kvrank") == 0:
         return {}
@@ -95,7 +64,6 @@ def _rest(given: Mapping[str, Any]) -> Values:
 
 def _tensors(spec: Transformer, part: str, config: Config) -> Names:
     queries = "self_attn.q_b_proj.weight" if spec.qrank else "self_attn.q_proj.weight"
-    sparse = part not in ("embed", "head") and routed(spec, int(part))
     attention = {
         "self_attn.q_a_proj.weight": Stored(("A_Q",)),
         **norm("self_attn.q_a_layernorm", "normq"),
@@ -105,30 +73,16 @@ def _tensors(spec: Transformer, part: str, config: Config) -> Names:
         **linear("self_attn.kv_b_proj", "K", "V", by_head=True),
         **linear("self_attn.o_proj", "O"),
     }
-    mlp = _experts(spec, config) if sparse else llama.GATED
+    times = float(config.positive("routed_scaling_factor"))  # specs have it in the last map
+    mlp = {
+        **llama.GATED,
+        **llama.ROUTER,
+        "mlp.gate.e_score_correction_bias": Stored(("b_R",), shape=(spec.experts, 1, 1)),
+        **experts("mlp.experts", "gate_proj", "up_proj", "down_proj", times),
+        **stacked_experts("mlp.experts", times),
+        **{f"mlp.shared_experts.{map}_proj.weight": Stored((f"S_{map}",)) for map in MAPS},
+    }
     return llama.layout(llama.normed(attention, mlp))(spec, part, config)
-
-
-def _experts(spec: Transformer, config: Config) -> Names:
-    """One tensor for each expert, and the shared experts."""
-    bias = Stored(("b_R",), shape=(spec.experts, 1, 1))
-    out = {"mlp.gate.weight": Stored(("W_R",)), "mlp.gate.e_score_correction_bias": bias}
-    files = ("gate_proj", "up_proj", "down_proj")
-    out |= experts.one_by_one(spec, "mlp.experts", files, _times(config))
-    for name in experts.MAPS:
-        out[f"mlp.shared_experts.{name}_proj.weight"] = Stored((f"S_{name}",))
-    return out
-
-
-def _times(config: Config) -> float:
-    """Outputs of experts are scaled; in a spec their last map includes the factor."""
-    return float(config.positive("routed_scaling_factor"))
-
-
-def _stacked(spec: Transformer, part: str, config: Config) -> Names:
-    if part in ("embed", "head") or not routed(spec, int(part)):
-        return {}
-    return experts.stacked(f"model.layers.{int(part) - 1}.mlp.experts", _times(config))
 
 
 FAMILY = llama.family(
@@ -136,13 +90,8 @@ FAMILY = llama.family(
     "DeepseekV3",
     labels=2,
     defaults={
-        "vocab_size": 129280,
-        "hidden_size": 7168,
-        "intermediate_size": 18432,
+        **llama.sizes(61, 7168, 18432, 128, 128, 129280, 4096),
         "moe_intermediate_size": 2048,
-        "num_hidden_layers": 61,
-        "num_attention_heads": 128,
-        "num_key_value_heads": 128,
         "n_shared_experts": 1,
         "n_routed_experts": 256,
         "kv_lora_rank": 512,
@@ -156,13 +105,10 @@ FAMILY = llama.family(
         "n_group": 8,
         "topk_group": 4,
         "routed_scaling_factor": 2.5,
-        "max_position_embeddings": 4096,
         "rope_interleave": True,
     },
     read=_read,
-    write=_write,
     tensors=_tensors,
-    stacked=_stacked,
     choices={**llama.CHOICES, "layout": "interleaved"},
     rest=_rest,
     models={
@@ -179,6 +125,7 @@ FAMILY = llama.family(
             },
         }
     },
+    own={"num_local_experts": "n_routed_experts"},
     also=("num_local_experts", "qk_head_dim"),
     # The library norms latents with an epsilon of 1e-6, whatever rms_norm_eps is; a spec has one.
     only={

@@ -5,39 +5,15 @@ from __future__ import annotations
 from fractions import Fraction
 
 from segre.models import bert
-from segre.models.activations import UNITS, activation
 from segre.models.config import Config
 from segre.models.family import Labelled, Values, answers
 from segre.models.stored import linear, norm, parts
-from segre.transformer.spec import Transformer
 
 EPS = Fraction(1, 10**12)  # of all norms, whatever a config says
-LAYERS, HEADS = ("n_layers", "num_hidden_layers"), ("n_heads", "num_attention_heads")
 
 
 def _read(config: Config) -> Values:
-    d = config.count("dim", "hidden_size")
-    length = config.count("max_position_embeddings")
-    return {
-        **config.common(d, LAYERS, HEADS),
-        "head": config.width(*HEADS, of=d),
-        "ff": config.count("hidden_dim"),
-        "mlp": config.named("activation", UNITS),
-        "eps": EPS,
-        "positions": length,
-        "t": length,
-    }
-
-
-def _write(spec: Transformer) -> Values:
-    return {
-        "dim": spec.d,
-        "n_layers": spec.layers,
-        "n_heads": spec.heads,
-        "hidden_dim": spec.ff or 1,
-        "max_position_embeddings": spec.positions or spec.t,
-        "activation": activation(UNITS, spec.mlp),
-    }
+    return {**config.blocks(EPS), **config.learned(), "ff": config.count("hidden_dim")}
 
 
 _HEAD = {
@@ -73,9 +49,14 @@ FAMILY = bert.family(
         "activation": "gelu",
         "tie_word_embeddings": True,
     },
-    also=(*LAYERS, *HEADS, "hidden_size"),
+    own={
+        "hidden_size": "dim",
+        "num_hidden_layers": "n_layers",
+        "num_attention_heads": "n_heads",
+        "hidden_act": "activation",
+    },
+    also=("hidden_size", "num_hidden_layers", "num_attention_heads"),
     read=_read,
-    write=_write,
     tensors=parts(
         *(bert.embeddings("distilbert."), _HEAD, "distilbert.transformer.layer.{}.", _LAYER)
     ),

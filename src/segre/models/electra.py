@@ -1,11 +1,14 @@
-"""ELECTRA: a BERT without a pooler, whose table of tokens may have another width."""
+"""ELECTRA: a BERT without a pooler, whose table of tokens may have another width.
+
+ALBERT has a narrow table, too, and layers that share their weights.
+"""
 
 from __future__ import annotations
 
 from segre.errors import SpecError
-from segre.models import albert, bert
+from segre.models import bert
 from segre.models.config import Config
-from segre.models.family import Labelled, Values, answers
+from segre.models.family import Labelled, Values, answers, encoder_labels
 from segre.models.stored import Stored, linear, norm, parts
 
 
@@ -20,6 +23,10 @@ def _read(config: Config) -> Values:
     return {**out, "embed": width if width != out["d"] else 0}
 
 
+def _read_shared(config: Config) -> Values:
+    return {**bert.read(config), "embed": config.count("embedding_size")}
+
+
 _EMBED = {**bert.embeddings("electra."), **linear("electra.embeddings_project", "E")}
 _HEAD = {
     **linear("generator_predictions.dense", "T"),
@@ -28,7 +35,7 @@ _HEAD = {
     "generator_lm_head.bias": Stored(("b_U",)),
 }
 _DISCRIMINATOR: Values = {"architectures": ["ElectraModel"]}
-FAMILY = bert.family(
+ELECTRA = bert.family(
     "electra",
     "Electra",
     heads=("ForMaskedLM", "ForCausalLM"),
@@ -55,13 +62,9 @@ FAMILY = bert.family(
     ),
     defaults={
         **bert.DEFAULTS,
-        "embedding_size": 128,
-        "hidden_size": 256,
-        "num_attention_heads": 4,
-        "intermediate_size": 1024,
+        **bert.sizes(12, 256, 4, embedding_size=128),
     },
     read=_read,
-    write=albert.write,
     tensors=parts(_EMBED, _HEAD, "electra.encoder.layer.{}.", bert.LAYER),
     models={
         "electra-small-generator": {},
@@ -77,4 +80,44 @@ FAMILY = bert.family(
     },
     copies={"generator_lm_head.weight": "tokens"},
     unused=("discriminator_predictions.", "generator_predictions.", "generator_lm_head."),
+)
+
+_ALBERT_EMBED = {
+    **bert.embeddings("albert."),
+    **linear("albert.encoder.embedding_hidden_mapping_in", "E"),
+}
+_ALBERT_HEAD = {
+    **linear("albert.pooler", "pool"),
+    **linear("predictions.dense", "T"),
+    **norm("predictions.LayerNorm", "normT"),
+    **linear("sop_classifier.classifier", "rel"),
+}
+_SHARED = "albert.encoder.albert_layer_groups.0.albert_layers.0."
+_ALBERT_LAYER = {
+    **linear("attention.query", "Q"),
+    **linear("attention.key", "K"),
+    **linear("attention.value", "V"),
+    **linear("attention.dense", "O"),
+    **norm("attention.LayerNorm", "post1"),
+    **linear("ffn", "up"),
+    **linear("ffn_output", "down"),
+    **norm("full_layer_layer_norm", "post2"),
+}
+ALBERT = bert.family(
+    "albert",
+    "Albert",
+    heads=("ForMaskedLM",),
+    label_classes=encoder_labels("Albert"),
+    related_class="AlbertForPreTraining",
+    defaults={
+        **bert.DEFAULTS,
+        **bert.sizes(12, 4096, 64, vocab_size=30000, embedding_size=128),
+        "hidden_act": "gelu_new",
+    },
+    read=_read_shared,
+    **bert.two_biases("predictions", _ALBERT_EMBED, _ALBERT_HEAD, _SHARED, _ALBERT_LAYER),
+    choices={**bert.CHOICES, "mlp": "gelu-tanh", "share": True},
+    models={"albert-base-v2": bert.sizes(12, 768, 12)},
+    only={**bert.ONLY, "num_hidden_groups": (1,), "inner_group_num": (1,)},
+    unused=("pooler.", "sop_classifier."),
 )

@@ -1,8 +1,7 @@
 """What segre knows about a family of models, as data.
 
-Each family is a module of this package: how configs become specs and specs become configs, the
-defaults of inline specs, its presets, its classes, and where its tensors lie in files. `registry`
-lists them.
+For each family a module of this package says how configs become specs, the defaults of inline
+specs, its presets, its classes, and where its tensors lie in files. `registry` lists them.
 """
 
 from __future__ import annotations
@@ -13,9 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from segre.errors import SpecError
-from segre.models.stored import Layout, linear, not_stacked
-from segre.models.stored import Names as Names
-from segre.models.stored import Stored as Stored
+from segre.models.stored import Layout, Names, linear, one_by_one
 from segre.transformer.spec import Transformer
 from segre.values import show
 
@@ -33,6 +30,8 @@ BESIDE = tuple(
     for at in ("", "model.")
     for name in ("vision_tower.", "vision_model.", "visual.", "multi_modal_projector.")
 )
+
+# --- classes with labels --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -80,9 +79,13 @@ def encoder_labels(name: str) -> tuple[Labelled, ...]:
     )
 
 
-def no_rest(_given: Mapping[str, Any]) -> Values:
-    """No defaults that depend on the given keys."""
-    return {}
+# --- families -------------------------------------------------------------------------------------
+
+
+def fourfold(given: Mapping[str, Any]) -> Values:
+    """MLPs four times as wide as the stream, if there are MLPs."""
+    d = given.get("d")
+    return {"ff": 4 * d} if isinstance(d, int) and given.get("mlp") != "none" else {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,14 +101,13 @@ class Family:
     related: int | None = None  # how many; None: as many as the config has labels
     pooler: bool = False  # the class without a head has a pooler
     defaults: Values  # what the library's config class has where a config is silent
-    also: tuple[str, ...] = ()  # other names that the library has for keys
+    own: Mapping[str, str] = field(default_factory=dict)  # its names of keys, by the usual name
+    also: tuple[str, ...] = ()  # usual names and others that the library has beside its own
     only: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # values that specs can say
     read: Callable[[Config], Values]  # the keys of a spec that a config gives
-    write: Callable[[Transformer], Values]  # the keys of a config that a spec gives
     # --- files ---
     prefix: str  # of the tensors of the class without a head, in files of the others
     tensors: Layout  # names that no spec has do no harm
-    stacked: Layout = not_stacked  # other names, of tensors that some files have instead
     copies: Mapping[str, str] = field(default_factory=dict)  # tied: file's name -> spec's name
     old_names: tuple[tuple[str, str], ...] = ()  # endings, and what older files have instead
     buffers: tuple[str, ...] = ()  # endings of constants that some versions stored
@@ -114,7 +116,7 @@ class Family:
     choices: Values  # keys that need not be given
     with_tokens: Values = field(default_factory=dict)  # further ones, with a vocabulary
     with_words: Values = field(default_factory=dict)  # and with a distribution over it
-    rest: Callable[[Mapping[str, Any]], Values] = no_rest  # further ones, by what is given
+    rest: Callable[[Mapping[str, Any]], Values] = lambda _given: {}  # further ones, by the others
     models: Mapping[str, Values] = field(default_factory=dict)  # public: what is not a default
 
     @cached_property
@@ -158,14 +160,6 @@ class Family:
             out |= {"pooler": True} if given.get("relation") not in (None, 0) else {}
         return out | self.rest(given)
 
-    def class_of(self, spec: Transformer) -> str:
-        """The class with the same output as a spec."""
-        if spec.labels:
-            return self.labelled(spec).name
-        if spec.relation:
-            return self.related_class
-        return self.base_class if spec.output == "hidden" else self.head_classes[0]
-
     def labelled(self, spec: Transformer) -> Labelled:
         """The class that reads labels as a spec does."""
         answers = spec.output == "logits"  # of which no distribution over labels is made
@@ -193,7 +187,7 @@ class Family:
 
     def stored(self, spec: Transformer, part: str, config: Config) -> Names:
         """Where the tensors of a part lie, including those that read labels."""
-        every = self.tensors(spec, part, config)
+        every = one_by_one(self.tensors(spec, part, config), spec.experts)
         if part != "head" or not spec.labels:
             return every
         named = [found for found in self.label_classes if found.name == config.class_name()]
@@ -202,19 +196,3 @@ class Family:
         own |= linear(found.dense_at, "T") if found.dense_at else {}
         names = {name for how in own.values() for name in how.names}
         return {file: how for file, how in every.items() if not names & {*how.names}} | own
-
-
-def fourfold(given: Mapping[str, Any]) -> Values:
-    """MLPs four times as wide as the stream, if there are MLPs."""
-    d = given.get("d")
-    return {"ff": 4 * d} if isinstance(d, int) and given.get("mlp") != "none" else {}
-
-
-def written_sizes(spec: Transformer) -> Values:
-    """Sizes of layers as most configs have them; a missing MLP is written with one unit."""
-    return {
-        "hidden_size": spec.d,
-        "num_hidden_layers": spec.layers,
-        "num_attention_heads": spec.heads,
-        "intermediate_size": spec.ff or 1,
-    }

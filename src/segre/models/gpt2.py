@@ -2,42 +2,19 @@
 
 from __future__ import annotations
 
-from segre.models.activations import UNITS, activation
 from segre.models.config import Config
 from segre.models.family import Family, Values, decoder_labels, fourfold
 from segre.models.stored import Stored, linear, norm, parts, table
-from segre.transformer.spec import Transformer
 
 
 def _read(config: Config) -> Values:
-    d = config.count("n_embd", "hidden_size")
-    inner = config.get("n_inner")[1]
-    length = config.count("n_positions", "max_position_embeddings")
-    heads = ("n_head", "num_attention_heads")
+    out, inner = config.blocks(), config.get("n_inner")[1]
     return {
-        **config.common(d, ("n_layer", "num_hidden_layers"), heads),
-        "head": config.width(*heads, of=d),
-        "ff": 4 * d if inner is None else config.count("n_inner"),
-        "mlp": config.named("activation_function", UNITS),
-        "eps": config.number("layer_norm_epsilon"),
-        "positions": length,
-        "t": length,
+        **out,
+        **config.learned(),
+        "ff": 4 * out["d"] if inner is None else config.count("n_inner"),
         "scale": 0 if config.flag("scale_attn_weights") else 1,
         "bylayer": config.flag("scale_attn_by_inverse_layer_idx"),
-    }
-
-
-def _write(spec: Transformer) -> Values:
-    return {
-        "n_embd": spec.d,
-        "n_layer": spec.layers,
-        "n_head": spec.heads,
-        "n_inner": spec.ff or None,
-        "n_positions": spec.positions or spec.t,
-        "layer_norm_epsilon": float(spec.eps),
-        "activation_function": activation(UNITS, spec.mlp),
-        "scale_attn_weights": not spec.scale,
-        "scale_attn_by_inverse_layer_idx": spec.bylayer,
     }
 
 
@@ -71,7 +48,6 @@ FAMILY = Family(
         "scale_attn_by_inverse_layer_idx": False,
     },
     read=_read,
-    write=_write,
     prefix="transformer.",
     tensors=parts(_EMBED, _HEAD, "transformer.h.{}.", _LAYER),
     choices=_CHOICES,
@@ -82,6 +58,14 @@ FAMILY = Family(
         "gpt2-medium": {"n_layer": 24, "n_embd": 1024, "n_head": 16},
         "gpt2-large": {"n_layer": 36, "n_embd": 1280, "n_head": 20},
         "gpt2-xl": {"n_layer": 48, "n_embd": 1600, "n_head": 25},
+    },
+    own={
+        "hidden_size": "n_embd",
+        "num_hidden_layers": "n_layer",
+        "num_attention_heads": "n_head",
+        "max_position_embeddings": "n_positions",
+        "hidden_act": "activation_function",
+        "layer_norm_eps": "layer_norm_epsilon",
     },
     also=("hidden_size", "num_hidden_layers", "num_attention_heads", "max_position_embeddings"),
     copies={"lm_head.weight": "tokens"},

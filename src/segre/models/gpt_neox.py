@@ -6,21 +6,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from segre.errors import SpecError
-from segre.models import bert, llama
-from segre.models.activations import UNITS, activation
+from segre.models import bert
 from segre.models.config import Config
-from segre.models.family import Family, Values, decoder_labels, fourfold, written_sizes
+from segre.models.family import Family, Values, decoder_labels, fourfold
 from segre.models.rope import rope_base, rope_part, rope_rescale
 from segre.models.stored import Stored, linear, norm, parts, table
-from segre.transformer.spec import Transformer
 from segre.values import show
 
 PART = 0.25  # the rotary part of a head, by default
 
 
 def _read(config: Config) -> Values:
-    d = config.count("hidden_size")
-    head = config.width("num_attention_heads", of=d)
+    head = config.width(config.count("hidden_size"))
     length = config.count("max_position_embeddings")
     if config.given.get("head_dim") not in (None, head):  # the library would rotate by it
         raise SpecError(f"head_dim: allowed: {head}, the width over the heads")
@@ -33,11 +30,8 @@ def _read(config: Config) -> Values:
             "allowed: even numbers from 2"
         )
     return {
-        **config.common(d),
-        "head": head,
+        **config.blocks(),
         "ff": config.count("intermediate_size"),
-        "mlp": config.named("hidden_act", UNITS),
-        "eps": config.number("layer_norm_eps"),
         "bias": "all" if config.flag("attention_bias") else "mlp-norm",
         "parallel": config.flag("use_parallel_residual"),
         "rotary": rotary,
@@ -59,19 +53,6 @@ def _usual(given: Any) -> Values:
     ):
         out[name] = silent if given.get(own) is None else given[own]
     return out
-
-
-def _write(spec: Transformer) -> Values:
-    rope = llama.written_rotary(spec)["rope_parameters"]
-    return {
-        **written_sizes(spec),
-        "max_position_embeddings": spec.t,
-        "hidden_act": activation(UNITS, spec.mlp),
-        "layer_norm_eps": float(spec.eps),
-        "attention_bias": spec.output_bias,
-        "use_parallel_residual": spec.parallel,
-        "rope_parameters": {**rope, "partial_rotary_factor": spec.rotary / spec.head},
-    }
 
 
 _HEAD = {**norm("gpt_neox.final_layer_norm", "norm"), "embed_out.weight": Stored(("W_U",))}
@@ -102,11 +83,7 @@ FAMILY = Family(
     head_classes=("GPTNeoXForCausalLM",),
     label_classes=decoder_labels("GPTNeoX", "classifier"),
     defaults={
-        "vocab_size": 50432,
-        "hidden_size": 6144,
-        "num_hidden_layers": 44,
-        "num_attention_heads": 64,
-        "intermediate_size": 24576,
+        **bert.sizes(44, 6144, 64, vocab_size=50432),
         "hidden_act": "gelu",
         "max_position_embeddings": 2048,
         "layer_norm_eps": 1e-5,
@@ -116,7 +93,6 @@ FAMILY = Family(
     },
     also=("rotary_pct", "rotary_emb_base", "is_decoder"),
     read=_read,
-    write=_write,
     prefix="gpt_neox.",
     tensors=parts(table("gpt_neox.embed_in", "tokens"), _HEAD, "gpt_neox.layers.{}.", _LAYER),
     choices=_CHOICES,

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from segre.models import experts, llama
+from segre.models import llama
 from segre.models.config import Config
 from segre.models.family import Values
 from segre.models.rope import rope_base, rope_rescale
 from segre.models.stored import Stored
-from segre.models.windows import chosen, window, written
-from segre.transformer.spec import Transformer
+from segre.models.windows import chosen, window
 
 BASE = 150_000
 # What the library has where a config says nothing of rotations.
@@ -35,20 +34,10 @@ def _rotary(config: Config) -> Values:
 def _read(config: Config) -> Values:
     out = llama.decoder(config, rotations=_rotary)
     return {
-        **experts.all_routed(config, out),
+        **llama.all_routed(config, out),
         "window": chosen(config, out["layers"], window(config), lambda i: i % 2 == 0),
         "mlp": "clamped",  # the library passes hidden_act over
         "limit": config.cap("swiglu_limit"),
-    }
-
-
-def _write(spec: Transformer) -> Values:
-    return {
-        **llama.write_decoder(spec),
-        **written(spec),
-        "attention_bias": spec.bias == "attn",
-        **experts.written_routed(spec),
-        "swiglu_limit": float(spec.limit) or None,
     }
 
 
@@ -56,7 +45,7 @@ def _rest(given: Mapping[str, Any]) -> Values:
     """Experts with biases and clamped units, unless the spec has another MLP."""
     if given.get("mlp", "clamped") != "clamped":
         return {}
-    found = experts.rest(given, 4, 2)
+    found = llama.routed_rest(given, 4, 2)
     return {"mlp": "clamped", "limit": 7, "expbias": bool(found), **found}
 
 
@@ -75,14 +64,8 @@ FAMILY = llama.family(
     "GptOss",
     labels=2,
     defaults={
-        "vocab_size": 201088,
-        "hidden_size": 2880,
-        "intermediate_size": 2880,
-        "num_hidden_layers": 36,
-        "num_attention_heads": 64,
-        "num_key_value_heads": 8,
+        **llama.sizes(36, 2880, 2880, 64, 8, 201088, 131072),
         "head_dim": 64,
-        "max_position_embeddings": 131072,
         "rms_norm_eps": 1e-5,
         "attention_bias": True,
         "sliding_window": 128,
@@ -91,10 +74,10 @@ FAMILY = llama.family(
         "num_experts_per_tok": 4,
         "swiglu_limit": 7.0,
     },
+    own={"num_experts": "num_local_experts"},
     also=("num_experts",),
     only={"swiglu_alpha": (1.702,)},
     read=_read,
-    write=_write,
     tensors=llama.layout(llama.normed({**llama.attention(), **_SINKS}, _EXPERTS)),
     choices={**llama.CHOICES, "bias": "attn", "sinks": True},
     rest=_rest,

@@ -44,11 +44,6 @@ def _factors(config: Config) -> tuple[float, ...]:
     return tuple(float(config.positive(key)) for key in FACTORS)
 
 
-def _write(spec: Transformer) -> Values:
-    scores = {"attention_multiplier": float(spec.scale or spec.standard) ** -0.5}
-    return {**llama.write_decoder(spec), **llama.write_biases(spec), **scores}
-
-
 def _tensors(spec: Transformer, part: str, config: Config) -> Names:
     embedding, residual, logits = _factors(config)
     written = dict.fromkeys(("W_O", "b_O", "W_down", "b_down"), residual)
@@ -73,7 +68,6 @@ FAMILY = llama.family(
     labels=0,
     defaults={**llama.FAMILY.defaults, **dict.fromkeys((*FACTORS, "attention_multiplier"), 1.0)},
     read=_read,
-    write=_write,
     tensors=_tensors,
     models={
         "granite-3.0-2b": llama.sizes(

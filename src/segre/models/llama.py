@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from segre.models.activations import GATES, activation
-from segre.models.config import Config
-from segre.models.family import Family, Values, decoder_labels, written_sizes
-from segre.models.rope import rope_base, rope_config, rope_rescale
+from segre.models.config import GATES, Config
+from segre.models.family import Family, Values, decoder_labels
+from segre.models.rope import rope_base, rope_rescale
 from segre.models.stored import Layout, Names, Stored, linear, norm, parts, table
-from segre.models.windows import listed
-from segre.transformer.spec import Transformer
+from segre.models.windows import layer_types
 
 # What decoders of this kind have where nothing else is said.
 DEFAULTS: Values = {
@@ -30,6 +28,9 @@ DEFAULTS: Values = {
 CHOICES: Values = {"norm": "rms", "mlp": "swiglu", "pos": "rope", "causal": True}
 
 
+# --- configs --------------------------------------------------------------------------------------
+
+
 def rotary(config: Config, *, latent: bool = False, part: float = 1.0) -> Values:
     """The base of the rotary frequencies, how they are rescaled, and the context."""
     length = config.count("max_position_embeddings")
@@ -46,12 +47,11 @@ def decoder(
     rotations: Callable[[Config], Values] = rotary,
 ) -> Values:
     """The keys of a spec for every decoder of this kind."""
-    d = config.count("hidden_size")
     key, value = config.get("head_dim")
     split = value is None and config.family.defaults["head_dim"] is None
-    width = config.width("num_attention_heads", of=d) if split else config.count(key)
+    width = config.width(config.count("hidden_size")) if split else config.count(key)
     out = {
-        **config.common(d),
+        **config.common(),
         **rotations(config),
         **biases(config),
         "head": config.even(key, width),
@@ -65,7 +65,7 @@ def decoder(
 def windowless(config: Config, **own: Any) -> Values:
     """The same where the library passes a list of windows over; the list must still be one."""
     out = decoder(config, **own)
-    listed(config, out["layers"])
+    layer_types(config, out["layers"])
     return out
 
 
@@ -79,38 +79,24 @@ def biases(config: Config) -> Values:
     return {"bias": names.get((attention, mlp), "none")}
 
 
-def write_biases(spec: Transformer) -> Values:
-    """The inverse of `biases`; keys are left out if the library has no biases."""
-    found = {"attention_bias": spec.output_bias, "mlp_bias": spec.mlp_bias}
-    return {key: True for key, value in found.items() if value}
+def all_routed(config: Config, out: Values) -> Values:
+    """A decoder whose MLPs are all experts weighted by a softmax."""
+    count = config.count("num_experts")
+    active = config.count("num_experts_per_tok", largest=count)
+    routed = {"ff": 0, "experts": count, "active": active, "eff": out["ff"], "router": "softmax"}
+    return {**out, **routed}
 
 
-def written_rotary(spec: Transformer, layer: int = 1) -> Values:
-    """The inverse of `rotary` for one layer; other layers may differ."""
-    first = spec.at(layer)
-    assert not isinstance(first.base, tuple)
-    return {
-        "max_position_embeddings": spec.t,
-        "rope_parameters": rope_config(first.base, first.rescaling),
-    }
+def routed_rest(given: Mapping[str, Any], experts: int, active: int) -> Values:
+    """Defaults of inline specs: the number of experts, each with the width of the MLP."""
+    count = given.get("experts", experts)
+    if given.get("mlp") == "none" or not isinstance(count, int) or not count:
+        return {}
+    wide = {"eff": given["ff"]} if given.get("ff") else {}
+    return {"experts": count, "active": min(active, count), "router": "softmax", **wide}
 
 
-def write_decoder(
-    spec: Transformer, act: str = "hidden_act", gates: Mapping[str, str] = GATES
-) -> Values:
-    """The keys of a config for every decoder of this kind."""
-    return {
-        **written_sizes(spec),
-        **written_rotary(spec),
-        "num_key_value_heads": spec.kv,
-        "head_dim": spec.head,
-        "rms_norm_eps": float(spec.eps),
-        act: activation(gates, spec.mlp),
-    }
-
-
-def _write(spec: Transformer) -> Values:
-    return {**write_decoder(spec), **write_biases(spec)}
+# --- files ----------------------------------------------------------------------------------------
 
 
 def attention(plus: float = 0.0) -> Names:
@@ -119,8 +105,8 @@ def attention(plus: float = 0.0) -> Names:
         **linear("self_attn.q_proj", "Q"),
         **linear("self_attn.k_proj", "K"),
         **linear("self_attn.v_proj", "V"),
-        **norm("self_attn.q_norm", "normq", plus),
-        **norm("self_attn.k_norm", "normk", plus),
+        **norm("self_attn.q_norm", "normq", plus=plus),
+        **norm("self_attn.k_norm", "normk", plus=plus),
         **linear("self_attn.o_proj", "O"),
     }
 
@@ -130,25 +116,29 @@ GATED: Names = {
     **linear("mlp.up_proj", "up"),
     **linear("mlp.down_proj", "down"),
 }
+ROUTER = {"mlp.gate.weight": Stored(("W_R",))}
 
 
 def normed(before: Names, after: Names = GATED, plus: float = 0.0) -> Names:
     """A layer with norms before attention and before the MLP; `plus` is added to stored gains."""
     return {
-        **norm("input_layernorm", "norm1", plus),
+        **norm("input_layernorm", "norm1", plus=plus),
         **before,
-        **norm("post_attention_layernorm", "norm2", plus),
+        **norm("post_attention_layernorm", "norm2", plus=plus),
         **after,
     }
 
 
 def layout(layer: Names, plus: float = 0.0) -> Layout:
     """Where the tensors of a decoder lie: the table, the last norm, the unembedding, layers."""
-    head = {**norm("model.norm", "norm", plus), "lm_head.weight": Stored(("W_U",))}
+    head = {**norm("model.norm", "norm", plus=plus), "lm_head.weight": Stored(("W_U",))}
     return parts(table("model.embed_tokens", "tokens"), head, "model.layers.{}.", layer)
 
 
 TENSORS = layout(normed(attention()))
+
+
+# --- families -------------------------------------------------------------------------------------
 
 
 def sizes(
@@ -156,12 +146,12 @@ def sizes(
     width: int,
     ff: int,
     heads: int,
-    kv: int,
+    kv: int | None,
     vocab: int,
     length: int,
     **rest: Any,
 ) -> Values:
-    """What configs of public decoders say beside the defaults of their family."""
+    """Sizes of decoders, in configs and as defaults, and what else is said."""
     return {
         "num_hidden_layers": layers,
         "hidden_size": width,
@@ -188,6 +178,7 @@ def family(model_type: str, name: str, *, defaults: Values, labels: int = 3, **o
         "choices": CHOICES,
         "copies": {"lm_head.weight": "tokens"},
         "buffers": (".rotary_emb.inv_freq",),
+        "read": windowless,
     }
     return Family(model_type=model_type, defaults={**DEFAULTS, **defaults}, **{**usual, **own})
 
@@ -197,16 +188,7 @@ _LLAMA_3: Values = {"rms_norm_eps": 1e-5, "rope_theta": 500000.0}
 FAMILY = family(
     "llama",
     "Llama",
-    defaults={
-        "vocab_size": 32000,
-        "intermediate_size": 11008,
-        "num_key_value_heads": None,
-        "max_position_embeddings": 2048,
-        "attention_bias": False,
-        "mlp_bias": False,
-    },
-    read=windowless,
-    write=_write,
+    defaults=sizes(*(32, 4096, 11008, 32, None, 32000, 2048), attention_bias=False, mlp_bias=False),
     models={
         "llama-2-7b": sizes(32, 4096, 11008, 32, 32, 32000, 4096, **_LLAMA_2),
         "llama-3-8b": sizes(32, 4096, 14336, 32, 8, 128256, 8192, **_LLAMA_3),

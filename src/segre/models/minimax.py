@@ -12,14 +12,14 @@ from fractions import Fraction
 from typing import Any
 
 from segre.errors import SpecError
-from segre.models import experts, llama, mixtral
+from segre.models import llama, mistral
 from segre.models.config import Config
 from segre.models.family import Values
 from segre.models.stored import Names, Stored, norm, table
-from segre.models.windows import FULL, widest, window
+from segre.models.windows import FULL, layer_types, window
 from segre.transformer.by_layer import every
 from segre.transformer.spec import Transformer
-from segre.values import choice, quote
+from segre.values import quote
 
 LINEAR = "linear_attention"
 ATTENTION = {FULL: "softmax", LINEAR: "lightning"}
@@ -31,7 +31,7 @@ _LIGHTNING: Values = {
 
 
 def _read(config: Config) -> Values:
-    out = experts.all_routed(config, llama.decoder(config))
+    out = llama.all_routed(config, llama.decoder(config))
     kinds = _kinds(config)
     out |= {"attn": [ATTENTION[kind] for kind in kinds], "skip": _skip(config, kinds)}
     _betas(config)
@@ -48,12 +48,8 @@ def _read(config: Config) -> Values:
 def _kinds(config: Config) -> list[str]:
     """The kind of every layer; by default full attention comes first."""
     layers = config.count("num_hidden_layers")
-    key, kinds = config.get("layer_types")
-    if kinds is None:
-        kinds = [(FULL, LINEAR)[i % 2] for i in range(layers)]
-    if not isinstance(kinds, list) or len(kinds) != layers:
-        raise SpecError(f"{key}: {quote(str(kinds))}; allowed: a list, one for each layer")
-    return [choice(key, kind, tuple(ATTENTION)) for kind in kinds]
+    listed = layer_types(config, layers, tuple(ATTENTION))
+    return listed or [(FULL, LINEAR)[i % 2] for i in range(layers)]
 
 
 def _skip(config: Config, kinds: list[str]) -> Fraction:
@@ -72,25 +68,6 @@ def _betas(config: Config) -> dict[str, float]:
     return {kind: float(config.positive(f"{key}_beta_factor")) for kind, key in keys.items()}
 
 
-def _write(spec: Transformer) -> Values:
-    kinds = _written_kinds(spec)
-    layer = kinds.index(FULL) + 1 if FULL in kinds else 1
-    alpha = float(spec.skip)
-    return {
-        **llama.write_decoder(spec),
-        **llama.written_rotary(spec, layer),
-        **experts.written_routed(spec),
-        "layer_types": kinds,
-        **widest(spec),
-        **{f"{key}_alpha_factor": alpha for key in ("full_attn", "linear_attn", "mlp")},
-    }
-
-
-def _written_kinds(spec: Transformer) -> list[str]:
-    names = {attn: kind for kind, attn in ATTENTION.items()}
-    return [names[attn] for attn in every(spec.attn, spec.layers)]
-
-
 def _tensors(spec: Transformer, part: str, config: Config) -> Names:
     if part == "embed":
         first = norm("model.layers.0.input_layernorm", "norm")
@@ -99,14 +76,16 @@ def _tensors(spec: Transformer, part: str, config: Config) -> Names:
         return {"lm_head.weight": Stored(("W_U",))}
     at = f"model.layers.{int(part) - 1}"
     last = int(part) == spec.layers
-    kind = _written_kinds(spec)[int(part) - 1]
+    linear = every(spec.attn, spec.layers)[int(part) - 1] == "lightning"
     betas = _betas(config)
-    mixing = (_lightning if kind == LINEAR else _full)(betas[kind])
+    layer = {
+        **(_lightning(betas[LINEAR]) if linear else _full(betas[FULL])),
+        **norm("post_attention_layernorm", "post1"),
+    }
     return {
-        **{f"{at}.{file}": how for file, how in mixing.items()},
-        **norm(f"{at}.post_attention_layernorm", "post1"),
+        **{f"{at}.{file}": how for file, how in layer.items()},
         **norm("model.norm" if last else f"model.layers.{part}.input_layernorm", "post2"),
-        **mixtral.routed(spec, part, betas["mlp"]),
+        **{f"{at}.{file}": how for file, how in mistral.routed(betas["mlp"]).items()},
     }
 
 
@@ -124,13 +103,9 @@ def _lightning(beta: float) -> Names:
     }
 
 
-def _stacked(spec: Transformer, part: str, config: Config) -> Names:
-    return mixtral.stacked(spec, part, times=_betas(config)["mlp"])
-
-
 def _rest(given: Mapping[str, Any]) -> Values:
     """Experts; softmax and lightning layers in turn; the choices of both kinds."""
-    out = experts.rest(given, 8, 2)
+    out = llama.routed_rest(given, 8, 2)
     layers = given.get("layers", 1)
     if not isinstance(layers, int) or layers < 1:
         return out
@@ -147,15 +122,7 @@ FAMILY = llama.family(
     "minimax",
     "MiniMax",
     defaults={
-        "vocab_size": 32000,
-        "intermediate_size": 14336,
-        "num_key_value_heads": 8,
-        "max_position_embeddings": 131072,
-        "rms_norm_eps": 1e-5,
-        "rope_theta": 1000000,
-        "sliding_window": None,
-        "num_local_experts": 8,
-        "num_experts_per_tok": 2,
+        **mistral.ROUTED,
         "layer_types": None,
         "block_size": 256,  # how the library computes, and not what
         **{
@@ -164,11 +131,10 @@ FAMILY = llama.family(
             for factor in ("alpha", "beta")
         },
     },
+    own={"num_experts": "num_local_experts"},
     also=("num_experts",),
     read=_read,
-    write=_write,
     tensors=_tensors,
-    stacked=_stacked,
     choices={**llama.CHOICES, "place": "post"},
     with_tokens={"embnorm": True},
     rest=_rest,

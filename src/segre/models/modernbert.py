@@ -6,20 +6,16 @@ A layer sees all tokens or only nearby ones, and the two kinds have different ro
 from __future__ import annotations
 
 from segre.errors import SpecError
-from segre.models.activations import GATES, activation
-from segre.models.config import Config
-from segre.models.family import Family, Labelled, Values, answers, written_sizes
-from segre.models.kinds import rotations, written_rotations
+from segre.models.config import GATES, Config
+from segre.models.family import Family, Labelled, Values, answers
 from segre.models.stored import linear, norm, parts, table
-from segre.models.windows import FULL, SLIDING, chosen, kinds
-from segre.transformer.spec import Transformer
+from segre.models.windows import FULL, SLIDING, chosen, rotations
 
 THETAS = {FULL: ("global_rope_theta", 160_000), SLIDING: ("local_rope_theta", 10_000)}
 
 
 def _read(config: Config) -> Values:
-    d, length = config.count("hidden_size"), config.count("max_position_embeddings")
-    common = config.common(d)
+    common, length = config.common(), config.count("max_position_embeddings")
     reach = config.count("local_attention", smallest=2) // 2
     every = config.count("global_attn_every_n_layers")
     sizes = chosen(config, common["layers"], reach + 1, lambda i: i % every > 0)
@@ -37,28 +33,12 @@ def _read(config: Config) -> Values:
         **common,
         **rotations(config, sizes, length, THETAS, rescaled=(FULL, SLIDING)),
         **({"outbias": config.flag("decoder_bias")} if words and "labels" not in common else {}),
-        "head": config.even("hidden_size", config.width("num_attention_heads", of=d)),
+        "head": config.even("hidden_size", config.width(common["d"])),
         "ff": config.count("intermediate_size"),
         "mlp": config.named("hidden_activation", GATES),
         "eps": config.number("norm_eps"),
         "window": sizes,
         "t": length,
-    }
-
-
-def _write(spec: Transformer) -> Values:
-    act = activation(GATES, spec.mlp)
-    types = kinds(spec)
-    return {
-        **written_sizes(spec),
-        "max_position_embeddings": spec.t,
-        "norm_eps": float(spec.eps),
-        "hidden_activation": act,
-        "classifier_activation": act,
-        **({} if spec.labels else {"decoder_bias": spec.outbias}),
-        "local_attention": 2 * (max(spec.window, default=2) - 1),
-        "layer_types": types,
-        "rope_parameters": written_rotations(spec, types, THETAS),
     }
 
 
@@ -107,7 +87,6 @@ FAMILY = Family(
     },
     also=("global_rope_theta", "local_rope_theta", "classifier_pooling"),
     read=_read,
-    write=_write,
     prefix="model.",
     tensors=parts(_EMBED, _HEAD, "model.layers.{}.", _LAYER),
     choices={"norm": "layer", "mlp": "geglu", "pos": "rope"},

@@ -89,17 +89,12 @@ def _activation(found: Any) -> str:
 # --- families -------------------------------------------------------------------------------------
 
 
-def _read_attention(config: Config) -> Values:
-    return {
-        "d": config.count("embed_dim"),
-        "heads": config.count("num_heads"),
-        "bias": "all" if config.flag("bias") else "none",
-        "residual": False,
-    }
-
-
-def _read_layer(config: Config) -> Values:
-    return {
+def _read(config: Config) -> Values:
+    kind, bias = config.family.base_class, "all" if config.flag("bias") else "none"
+    if kind == ATTENTION:
+        sizes = {"d": config.count("embed_dim"), "heads": config.count("num_heads")}
+        return {**sizes, "bias": bias, "residual": False}
+    out = {
         "d": config.count("d_model"),
         "heads": config.count("nhead"),
         "ff": config.count("dim_feedforward"),
@@ -107,17 +102,12 @@ def _read_layer(config: Config) -> Values:
         "norm": "layer",
         "place": "pre" if config.flag("norm_first") else "post",
         "eps": config.number("layer_norm_eps"),
-        "bias": "all" if config.flag("bias") else "none",
+        "bias": bias,
     }
-
-
-def _read_encoder(config: Config) -> Values:
-    last = {"final": True} if config.flag("norm") else {}
-    return {**_read_layer(config), "layers": config.count("num_layers"), **last}
-
-
-def _write(_spec: Transformer) -> Values:
-    raise SpecError("modules of torch.nn have no configs")
+    if kind == ENCODER:
+        last = {"final": True} if config.flag("norm") else {}
+        out |= {"layers": config.count("num_layers"), **last}
+    return out
 
 
 def _attention_tensors(at: str) -> Names:
@@ -128,48 +118,34 @@ def _attention_tensors(at: str) -> Names:
     }
 
 
-def _layer_tensors(spec: Transformer, at: str) -> Names:
-    place = "norm" if spec.place == "pre" else "post"
+def _tensors(_spec: Transformer, part: str, config: Config) -> Names:
+    kind = config.family.base_class
+    if part in ("embed", "head"):
+        return norm("norm", "norm") if part == "head" else {}
+    if kind == ATTENTION:
+        return _attention_tensors("")
+    at = f"layers.{int(part) - 1}." if kind == ENCODER else ""
     return {
         **_attention_tensors(f"{at}self_attn."),
         **linear(f"{at}linear1", "up"),
         **linear(f"{at}linear2", "down"),
-        **norm(f"{at}norm1", f"{place}1"),
-        **norm(f"{at}norm2", f"{place}2"),
+        **norm(f"{at}norm1", "norm1", "post1"),
+        **norm(f"{at}norm2", "norm2", "post2"),
     }
 
 
-def _tensors(spec: Transformer, part: str, config: Config) -> Names:
-    kind = config.family.base_class
-    if part == "head":
-        return norm("norm", "norm")
-    if part == "embed":
-        return {}
-    if kind == ATTENTION:
-        return _attention_tensors("")
-    return _layer_tensors(spec, f"layers.{int(part) - 1}." if kind == ENCODER else "")
-
-
-def _family(name: str, read: Any, defaults: Values) -> Family:
-    return Family(
+_SIZES: Values = {"activation": "relu", "layer_norm_eps": 1e-5, "norm_first": False, "bias": True}
+_DEFAULTS = {ATTENTION: {"bias": True}, LAYER: _SIZES, ENCODER: {**_SIZES, "norm": False}}
+MODULES = {
+    f"torch.nn.{name}": Family(
         model_type=f"torch.nn.{name}",
         base_class=name,
         head_classes=(),
         defaults=defaults,
-        read=read,
-        write=_write,
+        read=_read,
         prefix="",
         tensors=_tensors,
         choices={"pos": "none"},
     )
-
-
-_SIZES: Values = {"activation": "relu", "layer_norm_eps": 1e-5, "norm_first": False, "bias": True}
-MODULES = {
-    family.model_type: family
-    for family in (
-        _family(ATTENTION, _read_attention, {"bias": True}),
-        _family(LAYER, _read_layer, _SIZES),
-        _family(ENCODER, _read_encoder, {**_SIZES, "norm": False}),
-    )
+    for name, defaults in _DEFAULTS.items()
 }

@@ -1,18 +1,22 @@
 """What does a name stand for: an inline spec, a preset, a file, a directory, a model on the hub?
 
-Case does not matter in names of kinds, families and presets.
+Case does not matter in names of kinds, families and presets. Of the Hugging Face hub only the local
+cache is searched, and nothing is ever downloaded. The cache has a directory models--ORG--NAME for
+ORG/NAME, in it `refs/main` with a revision, and `snapshots/REVISION` with the files.
 """
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
 from segre import spec as stack
+from segre.errors import SpecError
 from segre.files import is_standard_input
-from segre.models import hub
 from segre.models.registry import FAMILIES, PRESETS
 from segre.polynomial import spec as polynomial
 from segre.values import quote
@@ -23,6 +27,8 @@ KINDS = (*STACKS, *POLYNOMIALS, "transformer", *FAMILIES)
 CONFIG = "config.json"
 TENSORS = ".safetensors"
 LIST = "segre model list has all names"
+_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,95}(/[A-Za-z0-9_][A-Za-z0-9_.-]{0,95})?", re.ASCII)
+_REVISION = re.compile(r"[A-Za-z0-9_.-]{1,100}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -72,9 +78,9 @@ def meaning(name: str | Path) -> Meaning | None:
         return found
     if spoken and text.lower() in PRESETS:
         return Meaning(preset=text.lower())
-    snapshot = hub.snapshot(text)
-    if snapshot is not None:
-        return Meaning(file=snapshot / CONFIG, weights=snapshot)
+    cached = snapshot(text)
+    if cached is not None:
+        return Meaning(file=cached / CONFIG, weights=cached)
     return inline if spoken else None
 
 
@@ -99,8 +105,8 @@ def unknown(text: str) -> str:
         why = f"{quote(word)} is not a known kind or preset{nearest(word, names)}"
     elif _holds(Path(text).is_file):
         why = "this file is neither .toml nor .json"
-    elif "/" in text and hub.is_id(text):
-        why = f"no such file, and it is {hub.advice(text)}{nearest(word, names)}"
+    elif "/" in text and is_id(text):
+        why = f"no such file, and it is {advice(text)}{nearest(word, names)}"
     else:
         why = f"not a known name{nearest(word, names)}"
     return (
@@ -123,3 +129,75 @@ def nearest(word: str, known: Iterable[str]) -> str:
     begin = [name for name in every if start and name.startswith(start)]
     near = [*begin, *get_close_matches(start, every, n=6, cutoff=0.0)]
     return f" (closest names: {', '.join(list(dict.fromkeys(near))[:3])})"
+
+
+# --- the cache of the hub -------------------------------------------------------------------------
+
+
+def is_id(name: str) -> bool:
+    """Whether this could be the id of a model on the hub: ORG/NAME, or NAME.
+
+    >>> is_id("meta-llama/Llama-3.1-8B"), is_id("./gpt2"), is_id("a/b/c")
+    (True, False, False)
+    """
+    return _ID.fullmatch(name) is not None and "--" not in name and ".." not in name
+
+
+def cache() -> Path:
+    """The directory of the cache, as the hub's own library finds it."""
+    for key in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
+        if os.environ.get(key):
+            return Path(os.environ[key]).expanduser()
+    home = os.environ.get("HF_HOME")
+    if not home:
+        home = str(Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface")
+    return Path(home).expanduser() / "hub"
+
+
+def snapshot(name: str) -> Path | None:
+    """The files of a model in the cache; None if it is not there.
+
+    Without `main`, a single revision is used; several are refused.
+    """
+    repository = _repository(name) if is_id(name) else None
+    if repository is None:
+        return None
+    try:
+        revision = (repository / "refs" / "main").read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        revision = ""
+    if revision:
+        found = repository / "snapshots" / revision
+        return found if _REVISION.fullmatch(revision) and found.is_dir() else None
+    every = _listed(repository / "snapshots")
+    if len(every) > 1:
+        raise SpecError(
+            f"model {quote(name)}: the Hugging Face cache has {len(every)} revisions, and none of "
+            "them is main; give the directory of one revision"
+        )
+    return every[0] if every else None
+
+
+def advice(name: str) -> str:
+    """What to do if a model is not in the cache."""
+    return (
+        "not in the local Hugging Face cache; segre downloads nothing, so fetch it first with: "
+        f"hf download {name}"
+    )
+
+
+def _repository(name: str) -> Path | None:
+    """The directory of a model, ignoring the case of its name."""
+    folder = f"models--{name.replace('/', '--')}"
+    home = cache()
+    if (home / folder).is_dir():
+        return home / folder
+    return next((one for one in _listed(home) if one.name.lower() == folder.lower()), None)
+
+
+def _listed(folder: Path) -> list[Path]:
+    """The subdirectories of a directory; empty if it cannot be read."""
+    try:
+        return sorted(path for path in folder.iterdir() if path.is_dir())
+    except OSError:
+        return []

@@ -5,28 +5,15 @@ from __future__ import annotations
 from segre.models import llama
 from segre.models.family import Values
 from segre.models.stored import norm
-from segre.transformer.spec import Transformer
-
-
-def _write(spec: Transformer) -> Values:
-    return {**llama.write_decoder(spec), "attention_bias": spec.output_bias}
-
 
 _OLMO_2: Values = {"rope_theta": 500000.0, "rms_norm_eps": 1e-6}
 FAMILY = llama.family(
     "olmo2",
     "Olmo2",
     labels=1,
-    defaults={
-        "vocab_size": 50304,
-        "intermediate_size": 11008,
-        "num_key_value_heads": None,
-        "max_position_embeddings": 2048,
-        "rms_norm_eps": 1e-5,
-        "attention_bias": False,
-    },
-    read=llama.windowless,
-    write=_write,
+    defaults=llama.sizes(
+        *(32, 4096, 11008, 32, None, 50304, 2048), rms_norm_eps=1e-5, attention_bias=False
+    ),
     tensors=llama.layout(
         {
             **llama.attention(),

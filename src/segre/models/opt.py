@@ -7,11 +7,9 @@ from fractions import Fraction
 from typing import Any
 
 from segre.errors import SpecError
-from segre.models.activations import UNITS, activation
 from segre.models.config import Config
 from segre.models.family import Family, Labelled, Values, answers, fourfold
-from segre.models.stored import Names, Stored, linear, norm, parts, table
-from segre.transformer.spec import Transformer
+from segre.models.stored import Stored, linear, norm, parts, table
 
 EPS = Fraction(1, 10**5)  # of all norms, whatever a config says
 OFFSET = 2
@@ -19,9 +17,8 @@ DECODER = "model.decoder"
 
 
 def _read(config: Config) -> Values:
-    d = config.count("hidden_size")
-    length = config.count("max_position_embeddings")
-    narrow = d
+    out, length = config.blocks(EPS), config.count("max_position_embeddings")
+    d = narrow = out["d"]
     if config.get("word_embed_proj_dim")[1] is not None:
         narrow = config.count("word_embed_proj_dim")
     if narrow > d:
@@ -31,11 +28,8 @@ def _read(config: Config) -> Values:
     biased, gain = config.flag("enable_bias"), config.flag("layer_norm_elementwise_affine")
     before = config.flag("do_layer_norm_before")
     return {
-        **config.common(d),
-        "head": config.width("num_attention_heads", of=d),
+        **out,
         "ff": config.count("ffn_dim"),
-        "mlp": config.named("activation_function", UNITS),
-        "eps": EPS,
         "gain": gain,
         "bias": "all" if biased else "norm" if gain else "none",
         "place": "pre" if before else "post",
@@ -43,22 +37,6 @@ def _read(config: Config) -> Values:
         **({"embed": narrow, "project": True} if narrow < d else {}),
         "positions": length + OFFSET,
         "t": length,
-    }
-
-
-def _write(spec: Transformer) -> Values:
-    return {
-        "hidden_size": spec.d,
-        "word_embed_proj_dim": spec.embed or spec.d,
-        "num_hidden_layers": spec.layers,
-        "num_attention_heads": spec.heads,
-        "ffn_dim": spec.ff or 1,
-        "max_position_embeddings": spec.t,
-        "activation_function": activation(UNITS, spec.mlp),
-        "do_layer_norm_before": spec.place != "post",
-        "_remove_final_layer_norm": spec.place != "post" and not spec.final,
-        "enable_bias": spec.bias == "all",
-        "layer_norm_elementwise_affine": spec.gain,
     }
 
 
@@ -74,19 +52,16 @@ _HEAD = {
 }
 
 
-def _tensors(spec: Transformer, part: str, config: Config) -> Names:
-    place = "post" if spec.place == "post" else "norm"
-    layer = {
-        **norm("self_attn_layer_norm", f"{place}1"),
-        **linear("self_attn.q_proj", "Q"),
-        **linear("self_attn.k_proj", "K"),
-        **linear("self_attn.v_proj", "V"),
-        **linear("self_attn.out_proj", "O"),
-        **norm("final_layer_norm", f"{place}2"),
-        **linear("fc1", "up"),
-        **linear("fc2", "down"),
-    }
-    return parts(_EMBED, _HEAD, f"{DECODER}.layers.{{}}.", layer)(spec, part, config)
+_LAYER = {
+    **norm("self_attn_layer_norm", "norm1", "post1"),
+    **linear("self_attn.q_proj", "Q"),
+    **linear("self_attn.k_proj", "K"),
+    **linear("self_attn.v_proj", "V"),
+    **linear("self_attn.out_proj", "O"),
+    **norm("final_layer_norm", "norm2", "post2"),
+    **linear("fc1", "up"),
+    **linear("fc2", "down"),
+}
 
 
 def _rest(given: Mapping[str, Any]) -> Values:
@@ -94,12 +69,11 @@ def _rest(given: Mapping[str, Any]) -> Values:
     return {**fourfold(given), **({} if learned else {"offset": 0})}
 
 
-def _sizes(layers: int, width: int, heads: int) -> Values:
+def _sizes(layers: int, width: int, heads: int, **rest: Any) -> Values:
     out = {"num_hidden_layers": layers, "hidden_size": width, "ffn_dim": 4 * width}
-    return {**out, "num_attention_heads": heads}
+    return {**out, "num_attention_heads": heads, **rest}
 
 
-_NARROW: Values = {"word_embed_proj_dim": 512, "do_layer_norm_before": False}
 FAMILY = Family(
     model_type="opt",
     base_class="OPTModel",
@@ -109,11 +83,7 @@ FAMILY = Family(
         answers("OPT"),
     ),
     defaults={
-        "vocab_size": 50272,
-        "hidden_size": 768,
-        "num_hidden_layers": 12,
-        "num_attention_heads": 12,
-        "ffn_dim": 3072,
+        **_sizes(12, 768, 12, vocab_size=50272),
         "max_position_embeddings": 2048,
         "activation_function": "relu",
         "do_layer_norm_before": True,
@@ -124,9 +94,8 @@ FAMILY = Family(
         "tie_word_embeddings": True,
     },
     read=_read,
-    write=_write,
     prefix="model.",
-    tensors=_tensors,
+    tensors=parts(_EMBED, _HEAD, f"{DECODER}.layers.{{}}.", _LAYER),
     choices={
         **{"norm": "layer", "mlp": "relu", "bias": "all", "pos": "learned", "causal": True},
         "offset": OFFSET,
@@ -135,7 +104,7 @@ FAMILY = Family(
     rest=_rest,
     models={
         "opt-125m": {},
-        "opt-350m": {**_sizes(24, 1024, 16), **_NARROW},
+        "opt-350m": _sizes(24, 1024, 16, word_embed_proj_dim=512, do_layer_norm_before=False),
         "opt-1.3b": _sizes(24, 2048, 32),
         "opt-2.7b": _sizes(32, 2560, 32),
         "opt-6.7b": _sizes(32, 4096, 32),
@@ -143,5 +112,6 @@ FAMILY = Family(
         "opt-30b": _sizes(48, 7168, 56),
         "opt-66b": _sizes(64, 9216, 72),
     },
+    own={"hidden_act": "activation_function"},
     copies={"lm_head.weight": "tokens"},
 )

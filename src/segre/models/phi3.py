@@ -10,8 +10,7 @@ from segre.models.config import Config
 from segre.models.family import Values
 from segre.models.rope import rope_part
 from segre.models.stored import linear
-from segre.models.windows import widest, window
-from segre.transformer.spec import Transformer
+from segre.models.windows import window
 
 # What Phi-3.5-mini divides its frequencies by, as in its config: in short inputs, and in long ones.
 _SHORT = (
@@ -71,36 +70,19 @@ def _rotary(config: Config, part: float) -> Values:
     return llama.rotary(Config(given, config.family), part=part)
 
 
-def _write(spec: Transformer) -> Values:
-    out = llama.write_decoder(spec)
-    part = {"partial_rotary_factor": spec.rotary / spec.head} if spec.rotary else {}
-    out["rope_parameters"] |= part
-    how = spec.rescaling
-    return {
-        **out,
-        "original_max_position_embeddings": spec.t if how is None else int(how.length),
-        **widest(spec),
-    }
-
-
 _QKV = {**linear("self_attn.qkv_proj", "Q", "K", "V"), **linear("self_attn.o_proj", "O")}
 _MLP = {**linear("mlp.gate_up_proj", "gate", "up"), **linear("mlp.down_proj", "down")}
 FAMILY = llama.family(
     "phi3",
     "Phi3",
     labels=2,
-    defaults={
-        "vocab_size": 32064,
-        "hidden_size": 3072,
-        "intermediate_size": 8192,
-        "num_key_value_heads": None,
-        "max_position_embeddings": 4096,
-        "original_max_position_embeddings": 4096,
-        "rms_norm_eps": 1e-5,
-        "sliding_window": None,
-    },
+    defaults=llama.sizes(
+        *(32, 3072, 8192, 32, None, 32064, 4096),
+        original_max_position_embeddings=4096,
+        rms_norm_eps=1e-5,
+        sliding_window=None,
+    ),
     read=_read,
-    write=_write,
     tensors=llama.layout(llama.normed(_QKV, _MLP)),
     models={
         "phi-3-mini-4k": {"sliding_window": 2047},

@@ -1,4 +1,7 @@
-"""RoBERTa: a BERT whose positions are numbered from the padding token's id on."""
+"""RoBERTa: a BERT whose positions are numbered from the padding token's id on.
+
+XLM-RoBERTa has a vocabulary of a hundred languages.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,9 @@ from segre.models import bert
 from segre.models.config import Config
 from segre.models.family import Family, Labelled, Values, answers, fourfold
 from segre.models.stored import linear, norm
-from segre.transformer.spec import Transformer
 
 
-def read(config: Config) -> Values:
+def _read(config: Config) -> Values:
     """The keys of a spec that a config gives."""
     out = bert.read(config)
     offset = config.count("pad_token_id", smallest=0) + 1
@@ -30,12 +32,7 @@ def read(config: Config) -> Values:
     return {**out, "offset": offset, "t": out["positions"] - offset}
 
 
-def write(spec: Transformer) -> Values:
-    """The keys of a config that a spec gives."""
-    return {**bert.write(spec), "pad_token_id": max(0, spec.offset - 1)}
-
-
-def rest(given: Mapping[str, Any]) -> Values:
+def _rest(given: Mapping[str, Any]) -> Values:
     """MLPs as in BERT, and no offset without learned positions."""
     return {
         **fourfold(given),
@@ -50,7 +47,7 @@ _HEAD = {
 }
 
 
-def family(model_type: str, name: str, vocab: int, models: Mapping[str, Values]) -> Family:
+def _family(model_type: str, name: str, vocab: int, models: Mapping[str, Values]) -> Family:
     """A family with the classes and tensors of RoBERTa."""
     embed, layers = bert.embeddings("roberta."), "roberta.encoder.layer.{}."
     return bert.family(
@@ -69,20 +66,19 @@ def family(model_type: str, name: str, vocab: int, models: Mapping[str, Values])
             answers(name),
         ),
         defaults={**bert.DEFAULTS, "vocab_size": vocab, "pad_token_id": 1},
-        read=read,
-        write=write,
+        read=_read,
         prefix="roberta.",
         **bert.two_biases("lm_head", embed, _HEAD, layers, bert.LAYER),
         choices={**bert.CHOICES, "offset": 2},
         with_tokens={"types": 1, "embnorm": True},
-        rest=rest,
+        rest=_rest,
         models={name: {**_ROBERTA, "vocab_size": vocab, **own} for name, own in models.items()},
         unused=("pooler.",),
     )
 
 
 _ROBERTA = {"layer_norm_eps": 1e-5, "max_position_embeddings": 514, "type_vocab_size": 1}
-FAMILY = family(
+ROBERTA = _family(
     "roberta",
     "Roberta",
     50265,
@@ -90,5 +86,16 @@ FAMILY = family(
         "roberta-base": {},
         "roberta-large": bert.sizes(24, 1024, 16),
         "distilroberta-base": bert.sizes(6, 768, 12),
+    },
+)
+
+_VOCABULARY: Values = {"vocab_size": 250002}  # of the public models
+XLM_ROBERTA = _family(
+    "xlm-roberta",
+    "XLMRoberta",
+    30522,
+    {
+        "xlm-roberta-base": _VOCABULARY,
+        "xlm-roberta-large": bert.sizes(24, 1024, 16, **_VOCABULARY),
     },
 )

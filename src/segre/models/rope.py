@@ -7,11 +7,12 @@ The library has had these keys in three places: at the top, in `rope_scaling`, a
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 from segre.errors import SpecError
 from segre.transformer.by_layer import Base
-from segre.transformer.rescale import Rescale, decimal, rescaled
+from segre.transformer.rescale import decimal, rescaled
 from segre.values import choice, fraction, number, quote
 
 TYPES = ("default", "linear", "dynamic", "llama3", "yarn", "longrope")
@@ -57,7 +58,7 @@ def rope_part(config: Mapping[str, Any]) -> float:
     part = _rope(config).get("partial_rotary_factor", config.get("partial_rotary_factor"))
     if part is None:
         return 1.0
-    if isinstance(part, bool) or not isinstance(part, int | float) or not 0 < part <= 1:
+    if not _is_number(part) or not 0 < part <= 1:
         raise SpecError(
             f"partial_rotary_factor: {quote(str(part))} is not allowed; "
             "allowed: numbers above 0, at most 1"
@@ -99,9 +100,11 @@ def rope_rescale(config: Mapping[str, Any], length: int, *, latent: bool = False
     if factor is None and kind in ("yarn", "longrope"):
         factor = fraction("max_position_embeddings", length) / _number("original length", before)
         factor = max(factor, fraction("factor", 1)) if kind == "longrope" else factor
-    else:
-        _require_factor(factor)
-    given: dict[str, Any] = {"kind": kind, "factor": factor}
+    elif not _is_number(factor) or fraction("rope factor", factor) < 1:
+        raise SpecError(
+            f"rope factor: {quote(str(factor))} is not allowed; allowed: numbers from 1"
+        )
+    given: dict[str, Any] = {"factor": factor}
     if kind == "dynamic":
         given["length"] = length
     elif kind != "linear":
@@ -112,40 +115,34 @@ def rope_rescale(config: Mapping[str, Any], length: int, *, latent: bool = False
     if kind == "yarn":
         given |= _yarn(rope, latent)
     if kind == "longrope":
-        given |= _longrope(rope)
-    return str(rescaled(_decimals(given)))
+        for name in ("short", "long"):  # the divisors, in short inputs and in long ones
+            listed = rope.get(f"{name}_factor")
+            if not isinstance(listed, list) or not listed:
+                raise SpecError(f"{name}_factor: allowed: a list of numbers, one for each plane")
+            given[name] = [_number(f"{name}_factor", x) for x in listed]
+        given |= _attention(rope)
+    texts = {
+        key: [_decimal(key, x) for x in value] if isinstance(value, list) else _decimal(key, value)
+        for key, value in given.items()
+    }
+    return str(rescaled({"kind": kind, **texts}))
 
 
-def rope_config(base: Base, how: Rescale | None) -> dict[str, Any]:
-    """The keys of a config for rotary frequencies: the inverse of the two functions above."""
-    out: dict[str, Any] = {"rope_type": "default", "rope_theta": float(base)}
-    if how is None:
-        return out
-    out |= {"rope_type": how.kind, "factor": float(how.factor)}
-    if how.kind in MOVED:
-        out["original_max_position_embeddings"] = int(how.length)
-    if how.kind == "llama3":
-        out |= {"low_freq_factor": float(how.low), "high_freq_factor": float(how.high)}
-    if how.kind == "yarn":
-        out |= {"beta_fast": float(how.fast), "beta_slow": float(how.slow)}
-        names = (("attention", "attention_factor"), ("mscale", "mscale"), ("all", "mscale_all_dim"))
-        out |= {key: float(getattr(how, name)) for name, key in names if getattr(how, name)}
-        out |= {} if how.truncate else {"truncate": False}
-    if how.kind == "longrope":
-        out |= {"attention_factor": float(how.attention)} if how.attention else {}
-        out |= {"short_factor": [*map(float, how.short)], "long_factor": [*map(float, how.long)]}
+def _yarn(rope: Mapping[str, Any], latent: bool) -> dict[str, Any]:
+    """The optional numbers of yarn that the library uses."""
+    truncate = rope.get("truncate")
+    if truncate not in (None, True, False):
+        raise SpecError(f"truncate: {quote(str(truncate))} is not allowed; allowed: true, false")
+    out: dict[str, Any] = {} if truncate in (None, True) else {"truncate": 0}
+    for name in ("fast", "slow"):
+        if rope.get(f"beta_{name}"):
+            out[name] = _number(f"beta_{name}", rope[f"beta_{name}"])
+    out |= _attention(rope)
+    if "attention" not in out and rope.get("mscale") and rope.get("mscale_all_dim"):
+        out["mscale"] = _number("mscale", rope["mscale"])
+    if rope.get("mscale_all_dim") and (latent or "mscale" in out):
+        out["all"] = _number("mscale_all_dim", rope["mscale_all_dim"])
     return out
-
-
-def _longrope(rope: Mapping[str, Any]) -> dict[str, Any]:
-    """The divisors of frequencies, for short and for long inputs."""
-    out: dict[str, Any] = {}
-    for name in ("short", "long"):
-        given = rope.get(f"{name}_factor")
-        if not isinstance(given, list) or not given:
-            raise SpecError(f"{name}_factor: allowed: a list of numbers, one for each plane")
-        out[name] = [_number(f"{name}_factor", x) for x in given]
-    return out | _attention(rope)
 
 
 def _attention(rope: Mapping[str, Any]) -> dict[str, Any]:
@@ -156,25 +153,6 @@ def _attention(rope: Mapping[str, Any]) -> dict[str, Any]:
     if not found:
         raise SpecError("attention_factor: 0 is not allowed; allowed: numbers above 0")
     return {"attention": found}
-
-
-def _yarn(rope: Mapping[str, Any], latent: bool) -> dict[str, Any]:
-    """The optional numbers of yarn that the library uses."""
-    truncate = rope.get("truncate")
-    if truncate not in (None, True, False):
-        raise SpecError(f"truncate: {quote(str(truncate))} is not allowed; allowed: true, false")
-    out: dict[str, Any] = {} if truncate in (None, True) else {"truncate": 0}
-    out |= {
-        name: _number(key, rope[key])
-        for name, key in (("fast", "beta_fast"), ("slow", "beta_slow"))
-        if rope.get(key)
-    }
-    out |= _attention(rope)
-    if "attention" not in out and rope.get("mscale") and rope.get("mscale_all_dim"):
-        out["mscale"] = _number("mscale", rope["mscale"])
-    if rope.get("mscale_all_dim") and (latent or "mscale" in out):
-        out["all"] = _number("mscale_all_dim", rope["mscale_all_dim"])
-    return out
 
 
 def _rope(config: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -191,23 +169,17 @@ def _rope(config: Mapping[str, Any]) -> Mapping[str, Any]:
     return rope
 
 
-def _number(key: str, value: Any) -> Any:
-    if isinstance(value, bool) or not isinstance(value, int | float):
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _number(key: str, value: Any) -> Fraction:
+    if not _is_number(value):
         raise SpecError(f"{key}: {quote(str(value))} is not allowed; allowed: numbers above 0")
     return fraction(key, value)
 
 
-def _decimals(given: dict[str, Any]) -> dict[str, Any]:
-    return {key: _as_specs_write(key, x) for key, x in given.items() if key != "kind"} | {
-        "kind": given["kind"]
-    }
-
-
-def _as_specs_write(key: str, value: Any) -> Any:
-    return [_written(key, x) for x in value] if isinstance(value, list) else _written(key, value)
-
-
-def _written(key: str, value: Any) -> str:
+def _decimal(key: str, value: Any) -> str:
     """A number as specs write it; a quotient of lengths need not be a decimal number."""
     exact = fraction(key, value)
     below = exact.denominator
@@ -217,11 +189,3 @@ def _written(key: str, value: Any) -> str:
     if below != 1:
         raise SpecError(f"rope {key}: {exact} is not a decimal number; give factor")
     return decimal(exact)
-
-
-def _require_factor(factor: Any) -> None:
-    wrong = isinstance(factor, bool) or not isinstance(factor, int | float)
-    if wrong or fraction("rope factor", factor) < 1:
-        raise SpecError(
-            f"rope factor: {quote(str(factor))} is not allowed; allowed: numbers from 1"
-        )

@@ -6,8 +6,7 @@ from segre.errors import SpecError
 from segre.models import llama
 from segre.models.config import Config
 from segre.models.family import Values
-from segre.models.windows import chosen, window, written
-from segre.transformer.by_layer import every
+from segre.models.windows import chosen, window
 from segre.transformer.spec import Transformer
 from segre.values import quote
 
@@ -36,28 +35,11 @@ def _rotary(config: Config, layers: int) -> list[bool]:
     return [bool(one) for one in value[:layers]]
 
 
-def _write(spec: Transformer) -> Values:
-    rotary = [base > 0 and spec.pos == "rope" for base in every(spec.base, spec.layers)]
-    return {
-        **llama.write_decoder(spec),
-        **llama.written_rotary(spec, rotary.index(True) + 1 if any(rotary) else 1),
-        **llama.write_biases(spec),
-        **written(spec),
-        "use_sliding_window": bool(spec.window),
-        "no_rope_layers": [int(one) for one in rotary],
-    }
-
-
 FAMILY = llama.family(
     "smollm3",
     "SmolLM3",
     defaults={
-        "vocab_size": 128256,
-        "hidden_size": 2048,
-        "intermediate_size": 11008,
-        "num_hidden_layers": 36,
-        "num_attention_heads": 16,
-        "num_key_value_heads": 4,
+        **llama.sizes(36, 2048, 11008, 16, 4, 128256, 32768),
         "tie_word_embeddings": True,
         "rope_theta": 2_000_000,
         "use_sliding_window": False,
@@ -69,7 +51,6 @@ FAMILY = llama.family(
         "mlp_bias": False,
     },
     read=_read,
-    write=_write,
     with_words={"tied": True},
     models={"smollm3-3b": {"max_position_embeddings": 65536, "rope_theta": 5000000.0}},
 )

@@ -1,23 +1,28 @@
-"""ViT: patches as inputs, a class token, learned positions, pre-LayerNorm."""
+"""ViT: patches as inputs, a class token, learned positions, pre-LayerNorm.
+
+DINOv2 also has layer scale (sublayer outputs times a vector) and plain or gated MLPs. Its class
+with a classifier is not read.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from segre.errors import SpecError
-from segre.models.activations import UNITS, activation
+from segre.models import llama
 from segre.models.config import Config
-from segre.models.family import Family, Labelled, Values, fourfold, written_sizes
+from segre.models.family import Family, Labelled, Values, fourfold
 from segre.models.stored import Names, Stored, linear, norm, parts
-from segre.spec import DEEPEST
 from segre.transformer.spec import Transformer
 from segre.values import LARGEST, whole
 
-CHOICES: Values = {
+_CHOICES: Values = {
     **{"norm": "layer", "mlp": "gelu", "bias": "all", "pos": "learned"},
     **{"patch": 12, "cls": True},
 }
 
 
-def sides(config: Config, key: str) -> tuple[int, int]:
+def _sides(config: Config, key: str) -> tuple[int, int]:
     """A size, given once for both sides or for each side."""
     name, value = config.get(key)
     both = list(value) if isinstance(value, list | tuple) else [value, value]
@@ -27,9 +32,9 @@ def sides(config: Config, key: str) -> tuple[int, int]:
     return first, second
 
 
-def patches(config: Config) -> Values:
+def _patches(config: Config) -> Values:
     """The entries of a patch, and how many tokens an image has."""
-    image, patch = sides(config, "image_size"), sides(config, "patch_size")
+    image, patch = _sides(config, "image_size"), _sides(config, "patch_size")
     count = (image[0] // patch[0]) * (image[1] // patch[1])
     if not count:
         raise SpecError("image_size is smaller than patch_size; allowed: at least patch_size")
@@ -38,45 +43,17 @@ def patches(config: Config) -> Values:
 
 
 def _read(config: Config) -> Values:
-    out = blocks(config)
+    out = {**config.blocks(), **_patches(config)}
     d, pooled = out["d"], config.get("pooler_output_size")[1]
     if pooled not in (None, d):
         raise SpecError(f"pooler_output_size: {pooled} is not the width {d}; allowed: the width")
     return {**out, "ff": config.count("intermediate_size")}
 
 
-def blocks(config: Config) -> Values:
-    """The keys of a spec for models of patches, except the width of the MLP."""
-    d = config.count("hidden_size")
-    return {
-        "kind": config.family.name,
-        "d": d,
-        "layers": config.count("num_hidden_layers", largest=DEEPEST),
-        "heads": config.count("num_attention_heads"),
-        "head": config.width("num_attention_heads", of=d),
-        "mlp": config.named("hidden_act", UNITS),
-        "eps": config.number("layer_norm_eps"),
-        **patches(config),
-        **config.ending(),
-    }
-
-
-def write(spec: Transformer) -> Values:
-    """Every patch is one pixel with many channels: a spec does not record the sides of patches."""
-    return {
-        **written_sizes(spec),
-        "layer_norm_eps": float(spec.eps),
-        "hidden_act": activation(UNITS, spec.mlp),
-        "num_channels": spec.patch,
-        "patch_size": 1,
-        "image_size": [1, spec.t - 1],
-    }
-
-
-def embeddings(spec: Transformer, config: Config, prefix: str) -> Names:
+def _embeddings(spec: Transformer, config: Config, prefix: str) -> Names:
     """The map of patches, the class token and the positions."""
     at, d = f"{prefix}embeddings", spec.d
-    patch = sides(config, "patch_size")
+    patch = _sides(config, "patch_size")
     channels = spec.patch // (patch[0] * patch[1])
     positions = Stored(("positions",), columns=True, lies=(1, spec.positions, d))
     return {
@@ -87,7 +64,7 @@ def embeddings(spec: Transformer, config: Config, prefix: str) -> Names:
     }
 
 
-ATTENTION: Names = {
+_ATTENTION: Names = {
     **linear("attention.attention.query", "Q"),
     **linear("attention.attention.key", "K"),
     **linear("attention.attention.value", "V"),
@@ -96,7 +73,7 @@ ATTENTION: Names = {
 _HEAD = {**norm("vit.layernorm", "norm"), **linear("vit.pooler.dense", "pool")}
 _LAYER = {
     **norm("layernorm_before", "norm1"),
-    **ATTENTION,
+    **_ATTENTION,
     **norm("layernorm_after", "norm2"),
     **linear("intermediate.dense", "up"),
     **linear("output.dense", "down"),
@@ -104,11 +81,11 @@ _LAYER = {
 
 
 def _tensors(spec: Transformer, part: str, config: Config) -> Names:
-    embed = embeddings(spec, config, "vit.")
+    embed = _embeddings(spec, config, "vit.")
     return parts(embed, _HEAD, "vit.encoder.layer.{}.", _LAYER)(spec, part, config)
 
 
-def sizes(patch: int, image: int, layers: int, width: int, heads: int, **rest: int) -> Values:
+def _sizes(patch: int, image: int, layers: int, width: int, heads: int, **rest: int) -> Values:
     """What configs of public models of patches say beside the defaults of their family."""
     out = {"patch_size": patch, "image_size": image, "num_hidden_layers": layers}
     return {**out, "hidden_size": width, "num_attention_heads": heads, **rest}
@@ -116,31 +93,24 @@ def sizes(patch: int, image: int, layers: int, width: int, heads: int, **rest: i
 
 def _labelled(patch: int, image: int, layers: int, width: int, heads: int) -> Values:
     own = {"intermediate_size": 4 * width, "num_labels": 1000}
-    return sizes(patch, image, layers, width, heads, **own)
+    return _sizes(patch, image, layers, width, heads, **own)
 
 
-FAMILY = Family(
+VIT = Family(
     model_type="vit",
     base_class="ViTModel",
     head_classes=(),
     label_classes=(Labelled("ViTForImageClassification", "classifier", "first"),),
     defaults={
-        "hidden_size": 768,
-        "num_hidden_layers": 12,
-        "num_attention_heads": 12,
-        "intermediate_size": 3072,
+        **_sizes(16, 224, 12, 768, 12, intermediate_size=3072, num_channels=3),
         "hidden_act": "gelu",
         "layer_norm_eps": 1e-12,
-        "image_size": 224,
-        "patch_size": 16,
-        "num_channels": 3,
         "pooler_output_size": None,
     },
     read=_read,
-    write=write,
     prefix="vit.",
     tensors=_tensors,
-    choices=CHOICES,
+    choices=_CHOICES,
     rest=fourfold,
     models={
         "vit-base-patch16-224": _labelled(16, 224, 12, 768, 12),
@@ -151,4 +121,64 @@ FAMILY = Family(
     only={"is_causal": (False,), "qkv_bias": (True,), "pooler_act": ("tanh",)},
     pooler=True,
     unused=("pooler.",),
+)
+
+
+def _read_dino(config: Config) -> Values:
+    if len({*_sides(config, "image_size")}) > 1:  # the library interpolates their positions
+        raise SpecError("image_size: the sides differ; allowed: equal sides")
+    out = {**config.blocks(), **_patches(config)}
+    out["ff"] = out["d"] * config.count("mlp_ratio")
+    if config.flag("use_swiglu_ffn"):  # the library passes hidden_act over
+        # about as many weights: two thirds of the units, rounded up to eights
+        out |= {"mlp": "swiglu", "ff": (2 * out["ff"] // 3 + 7) // 8 * 8}
+    return {**out, "masked": config.flag("use_mask_token")}
+
+
+# Gated MLPs as the library holds them, and as files have them.
+_FUSED = {**linear("mlp.weights_in", "gate", "up"), **linear("mlp.weights_out", "down")}
+_GATED = llama.GATED | {file: replace(how, instead=True) for file, how in _FUSED.items()}
+
+
+def _dino_tensors(spec: Transformer, part: str, config: Config) -> Names:
+    mask = {"dinov2.embeddings.mask_token": Stored(("mask",), lies=(1, spec.d))}
+    embed = {**_embeddings(spec, config, "dinov2."), **mask}
+    head = norm("dinov2.layernorm", "norm")
+    layer = {
+        **norm("norm1", "norm1"),
+        **_ATTENTION,
+        "layer_scale1.lambda1": Stored(("scale1",), lies=(spec.d,)),
+        **norm("norm2", "norm2"),
+        **(_GATED if spec.gated else {**linear("mlp.fc1", "up"), **linear("mlp.fc2", "down")}),
+        "layer_scale2.lambda1": Stored(("scale2",), lies=(spec.d,)),
+    }
+    return parts(embed, head, "dinov2.encoder.layer.{}.", layer)(spec, part, config)
+
+
+DINO = Family(
+    model_type="dinov2",
+    base_class="Dinov2Model",
+    head_classes=(),
+    defaults={
+        **_sizes(14, 224, 12, 768, 12, mlp_ratio=4, num_channels=3),
+        "hidden_act": "gelu",
+        "layer_norm_eps": 1e-6,
+        "use_mask_token": True,
+        "use_swiglu_ffn": False,
+    },
+    read=_read_dino,
+    prefix="dinov2.",
+    tensors=_dino_tensors,
+    choices={**_CHOICES, "layerscale": True, "masked": True},
+    rest=fourfold,
+    models={
+        "dinov2-small": _sizes(14, 518, 12, 384, 6),
+        "dinov2-base": _sizes(14, 518, 12, 768, 12),
+        "dinov2-large": _sizes(14, 518, 24, 1024, 16),
+    },
+    also=(
+        *("layerscale_value", "drop_path_rate", "apply_layernorm", "reshape_hidden_states"),
+        *("out_features", "out_indices", "stage_names"),  # of its use as a backbone
+    ),
+    only={"is_causal": (False,), "qkv_bias": (True,)},
 )

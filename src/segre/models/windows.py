@@ -1,26 +1,29 @@
-"""Sliding windows in configs: one size, and the layers that have it."""
+"""Kinds of layers in configs: with a sliding window or without, each with its rotary base."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
 
 from segre.errors import SpecError
 from segre.models.config import Config
-from segre.transformer.spec import Transformer
+from segre.models.family import Values
+from segre.models.rope import rope_base, rope_of_kind, rope_rescale
+from segre.transformer.by_layer import Base
 from segre.values import choice, quote
 
 FULL, SLIDING = "full_attention", "sliding_attention"
 
 
-def listed(config: Config, layers: int) -> list[bool] | None:
-    """Which layers have a window, if the config lists them."""
+def layer_types(
+    config: Config, layers: int, kinds: tuple[str, ...] = (FULL, SLIDING)
+) -> list[str] | None:
+    """The kind of every layer, if the config lists them."""
     key, value = config.get("layer_types")
     if value is None:
         return None
     if not isinstance(value, list) or len(value) != layers:
         raise SpecError(f"{key}: {quote(str(value))}; allowed: a list, one for each layer")
-    return [choice(key, kind, (FULL, SLIDING)) == SLIDING for kind in value]
+    return [choice(key, kind, kinds) for kind in value]
 
 
 def window(config: Config) -> int:
@@ -32,25 +35,35 @@ def window(config: Config) -> int:
 
 def chosen(config: Config, layers: int, size: int, otherwise: Callable[[int], bool]) -> list[int]:
     """The window of every layer; `otherwise` says which layers have one if there is no list."""
-    slides = listed(config, layers)
-    if slides is None:
+    listed = layer_types(config, layers)
+    if listed is None:
         slides = [otherwise(i) for i in range(layers)]
+    else:
+        slides = [kind == SLIDING for kind in listed]
     if not size and any(slides):
         raise SpecError(f"layer_types: {SLIDING} needs sliding_window, a whole number")
     return [size if own else 0 for own in slides]
 
 
-def kinds(spec: Transformer) -> list[str]:
-    """The kind of every layer, as configs list them."""
-    every = [spec.window[i % len(spec.window)] if spec.window else 0 for i in range(spec.layers)]
-    return [SLIDING if window else FULL for window in every]
+def rotations(
+    config: Config,
+    sizes: list[int],
+    length: int,
+    thetas: Mapping[str, tuple[str, int]],
+    rescaled: tuple[str, ...],
+) -> Values:
+    """Base and rescaling of every layer; `sizes` are the windows, 0 means none.
 
+    `thetas` has, by kind of layers, the key in which older configs have the base, and the base
+    without one; `rescaled` are the kinds to which their key `rope_scaling` applies.
+    """
 
-def widest(spec: Transformer) -> dict[str, Any]:
-    """The key of a config with one window for all layers, or for those that it lists."""
-    return {"sliding_window": max(spec.window, default=0) or None}
+    def frequencies(kind: str) -> tuple[Base, str]:
+        key, theta = thetas[kind]
+        scaling = config.given.get("rope_scaling") if kind in rescaled else None
+        own = rope_of_kind(config.given, kind, config.given.get(key, theta), scaling)
+        return rope_base(own), rope_rescale(own, length)
 
-
-def written(spec: Transformer) -> dict[str, Any]:
-    """The keys of a config, written in full if all windows have one size or there are none."""
-    return {**widest(spec), "layer_types": kinds(spec)}
+    known = {kind: frequencies(kind) for kind in thetas}
+    each = [known[SLIDING if size else FULL] for size in sizes]
+    return {"base": [base for base, _ in each], "rescale": [how for _, how in each]}

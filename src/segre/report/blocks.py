@@ -11,14 +11,20 @@ In sentences, what is between `backticks` is code.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any
+from typing import Any, Literal
 
-from segre import __version__
 from segre.finding import Status
 
 Cell = str | int | float | bool | None
+
+
+class Block:
+    """A part of an answer; those that there are follow."""
+
+
+Blocks = Iterator[Block]
 
 
 @dataclass(frozen=True)
@@ -35,8 +41,8 @@ Fact = tuple[str, Cell, str] | Tile  # a name, its value, a remark
 
 
 @dataclass(frozen=True)
-class Title:
-    """The name of what the answer is about."""
+class Title(Block):
+    """The name of what the answer is about; on a page, a second one is the subtitle."""
 
     text: str
     status: Status | None = None  # how the whole answer is known, if no fact says so
@@ -45,7 +51,7 @@ class Title:
 
 
 @dataclass(frozen=True)
-class Say:
+class Say(Block):
     """A line of text; an empty one separates blocks on a terminal."""
 
     text: str = ""
@@ -55,7 +61,7 @@ class Say:
 
 
 @dataclass(frozen=True)
-class Facts:
+class Facts(Block):
     """Names with values and remarks, a line each.
 
     On a terminal, whole numbers have separators if they are `grouped`; without `values`, remarks
@@ -68,14 +74,7 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Prose:
-    """Sentences, a paragraph each."""
-
-    paragraphs: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Items:
+class Items(Block):
     """A list under a few words; an item may have several lines."""
 
     title: str
@@ -84,13 +83,12 @@ class Items:
 
 
 @dataclass(frozen=True)
-class Table:
+class Table(Block):
     """Rows under columns; `numeric` columns are sorted as numbers and aligned to the right.
 
     `formats` are those of Python, one for each column ("" is as it is).
     """
 
-    key: str  # unique on the page
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
@@ -120,21 +118,21 @@ Value = str | Callable[[Any], Cell]
 Column = str | tuple[str, Value] | tuple[str, Value, str]
 
 
-def table(key: str, title: str, things: Iterable[Any], *columns: Column, **more: Any) -> Table:
+def table(title: str, things: Iterable[Any], *columns: Column, **more: Any) -> Table:
     """A table with a row for each thing.
 
     A column has a name, what it says of a thing (an attribute, the item of a mapping, or a function
     of it), and a format. As a text it is the name and, after a colon, the attribute.
 
-    >>> table("words", "", ["a", "bc"], ("word", str), ("letters", len, ".1f")).rows
+    >>> table("Words", ["a", "bc"], ("word", str), ("letters", len, ".1f")).rows
     (('a', 1), ('bc', 2))
-    >>> table("sums", "", [3 + 4j], "real", "other: imag").rows
+    >>> table("Sums", [3 + 4j], "real", "other: imag").rows
     ((3.0, 4.0),)
     """
     every = [_column(column) for column in columns]
     rows = tuple(tuple(_said(thing, value) for _, value, _ in every) for thing in things)
     names, _, forms = zip(*every, strict=True)
-    return Table(key, title, names, rows, formats=forms, **more)
+    return Table(title, names, rows, formats=forms, **more)
 
 
 def _column(column: Column) -> tuple[str, Value, str]:
@@ -152,7 +150,7 @@ def _said(thing: Any, value: Value) -> Cell:
 
 
 @dataclass(frozen=True)
-class Tree:
+class Tree(Block):
     """A name with branches."""
 
     name: str
@@ -160,20 +158,10 @@ class Tree:
 
 
 @dataclass(frozen=True)
-class Only:
-    """Blocks for the terminal alone, or for everything else."""
-
-    terminal: bool
-    blocks: tuple[Block, ...]
-
-
-@dataclass(frozen=True)
-class Figure:
+class Figure(Block):
     """A plot (traces and layout of plotly, with named colours), and the numbers behind it."""
 
-    key: str  # unique on the page
     title: str
-    alt: str  # what is drawn, in a sentence, for whoever does not see it
     takeaway: str  # what it shows, in a sentence that is computed from the numbers
     traces: tuple[Mapping[str, Any], ...]
     layout: Mapping[str, Any]
@@ -183,9 +171,21 @@ class Figure:
     status: Status | None = None  # how it is known, if not as its section is
     heads: Mapping[str, Any] | None = None  # of a map of heads: what a panel shows of each
 
+    @property
+    def alt(self) -> str:
+        """What is drawn, in a sentence, for whoever does not see it."""
+        across, up = (
+            self.layout.get(f"{letter}axis", {}).get("title", {}).get("text", "") for letter in "xy"
+        )
+        kinds = {trace.get("type", "scatter") for trace in self.traces}
+        what = "A map" if "heatmap" in kinds else "Bars" if "bar" in kinds else "A plot"
+        axes = f" of {up or 'values'} against {across}" if across else ""
+        named = [str(trace["name"]) for trace in self.traces if trace.get("name")]
+        return f"{what}{axes}: {'; '.join([self.title, *named])}."
+
 
 @dataclass(frozen=True)
-class Download:
+class Download(Block):
     """A document to save as a file."""
 
     name: str  # the file's name
@@ -194,24 +194,26 @@ class Download:
 
 
 @dataclass(frozen=True)
-class Row:
+class Row(Block):
     """Blocks side by side, where there is room for that."""
 
     blocks: tuple[Block, ...]
 
 
 @dataclass(frozen=True)
-class Fold:
+class Fold(Block):
     """Blocks behind a line that opens them."""
 
-    key: str  # unique on the page
     title: str
     blocks: tuple[Block, ...]
 
 
 @dataclass(frozen=True)
-class Section:
-    """One question: its answer in a sentence, how it is known, and what shows it."""
+class Section(Block):
+    """One question: its answer in a sentence, how it is known, and what shows it.
+
+    A page whose answer has sections consists of these.
+    """
 
     key: str
     title: str
@@ -223,36 +225,30 @@ class Section:
     reason: str = ""  # why there is no answer
     seconds: float = 0.0
 
-    @classmethod
-    def measured(
-        cls, key: str, title: str, lead: str, how: str, command: str, *blocks: Block
-    ) -> Section:
-        """A section of what was measured, by one command."""
-        return cls(key, title, "measured", lead, how, command, blocks)
+
+def measured(
+    key: str, title: str, lead: str, how: str, *blocks: Block, command: str = ""
+) -> Section:
+    """A section of what was measured."""
+    return Section(key, title, "measured", lead, how, command, blocks)
 
 
 @dataclass(frozen=True)
-class Parts:
-    """Questions with answers of their own: sections of a page."""
+class Parts(Block):
+    """Several questions, a few lines each."""
 
     sections: tuple[Section, ...]
 
 
-Block = (
-    Title
-    | Say
-    | Facts
-    | Prose
-    | Items
-    | Table
-    | Tree
-    | Figure
-    | Download
-    | Row
-    | Fold
-    | Only
-    | Parts
-)
+Place = Literal["terminal", "card", "page", "data"]
+
+
+@dataclass(frozen=True)
+class Only(Block):
+    """Blocks for some of the renderers; they are made when one of these asks for them."""
+
+    places: tuple[Place, ...]
+    blocks: Iterable[Block]
 
 
 def is_number(cell: Cell) -> bool:
@@ -260,11 +256,20 @@ def is_number(cell: Cell) -> bool:
     return isinstance(cell, int | float) and not isinstance(cell, bool)
 
 
-def flat(blocks: Iterable[Block]) -> Iterator[Block]:
-    """The blocks that show something, in order: those in rows and folds too."""
+def shown_in(place: Place, blocks: Iterable[Block]) -> Blocks:
+    """The blocks that a renderer shows, in order."""
     for block in blocks:
-        if isinstance(block, Row | Fold | Only):
-            yield from flat(block.blocks)
+        if not isinstance(block, Only):
+            yield block
+        elif place in block.places:
+            yield from shown_in(place, block.blocks)
+
+
+def flat(place: Place, blocks: Iterable[Block]) -> Blocks:
+    """The same with those in rows and folds, instead of the rows and folds."""
+    for block in shown_in(place, blocks):
+        if isinstance(block, Row | Fold):
+            yield from flat(place, block.blocks)
         else:
             yield block
 
@@ -281,33 +286,27 @@ class Page:
     command: str = ""  # what made the report
     made: str = ""  # version, date, seed
 
-    def signed(self, document: Mapping[str, Any], made: str, command: str = "") -> Page:
-        """The page with its data, when and by what it was made, and the command for it."""
-        words = [f"segre {__version__}", *filter(None, (self.made, made))]
-        sections = tuple(replace(one, command=one.command or command) for one in self.sections)
-        told, when = command or self.command, ", ".join(words)
-        return replace(self, document=document, made=when, command=told, sections=sections)
-
 
 def terminal(*blocks: Block) -> Only:
     """Blocks that only a terminal shows."""
-    return Only(True, blocks)
+    return Only(("terminal",), blocks)
 
 
 def elsewhere(*blocks: Block) -> Only:
     """Blocks that cards and pages show, and a terminal does not."""
-    return Only(False, blocks)
+    return Only(("card", "page"), blocks)
+
+
+def on_page(blocks: Iterable[Block]) -> Only:
+    """What only a page shows: plots, which are also drawn as pictures, long tables, sections."""
+    return Only(("page",), blocks)
+
+
+def data(tables: Iterable[Table]) -> Only:
+    """The table for pandas and CSV, if it is another one than the first that is printed."""
+    return Only(("data",), tables)
 
 
 def tiles(*shown: Tile) -> Only:
     """Facts that cards and pages show first, and a terminal says in a sentence."""
     return elsewhere(Facts(shown))
-
-
-def off_terminal(blocks: Iterable[Block]) -> Iterator[Block]:
-    """Blocks as cards and pages show them: without those for a terminal."""
-    for block in blocks:
-        if not isinstance(block, Only):
-            yield block
-        elif not block.terminal:
-            yield from off_terminal(block.blocks)

@@ -6,16 +6,17 @@ from collections.abc import Iterator
 
 from segre.discovery import QUESTIONS, Catalog, Entry
 from segre.finding import OWN, proved
-from segre.report.blocks import Block, Cell, Fact, Facts, Say, Table, Title, table
-from segre.report.views import tabled, view
+from segre.report.blocks import Blocks, Cell, Fact, Facts, Say, Table, Title, data, table
+from segre.report.views import view
 
 _NUMBERS = ("parameters", "redundant", "%", "dimension")
 _COLUMNS = ("kind", "name", "family", "parameters", "redundant", "percent", "dimension", *QUESTIONS)
 
 
-@view.register
-def of_catalog(found: Catalog) -> Iterator[Block]:
+@view
+def of_catalog(found: Catalog) -> Blocks:
     """A line for each model; or, for one model given by name, everything known about it."""
+    yield data([table("Models", [entry.row() for entry in found.entries], *_COLUMNS)])
     if found.named:
         for entry in found.entries:
             yield Title(f"{entry.name}, a {entry.kind}")
@@ -32,7 +33,7 @@ def of_catalog(found: Catalog) -> Iterator[Block]:
     )
     formats = ("", "", ",", ",", ".3f", ",", *[""] * len(QUESTIONS))
     numeric = (False, False, *[True] * (len(names) - 2))
-    yield Table("models", "", names, rows, numeric, formats=formats)
+    yield Table("", names, rows, numeric, formats=formats)
     yield Say(
         f"{_count(found.families, 'family', 'families')} and "
         f"{_count(found.presets, 'preset', 'presets')}. The line of a family shows the defaults "
@@ -71,9 +72,3 @@ def _facts(entry: Entry) -> Iterator[Fact]:
     for question, (_, said) in QUESTIONS.items():
         reason = entry.refusals[question]
         yield question, "no" if reason else "yes", reason or said
-
-
-@tabled.register
-def table_of_catalog(found: Catalog) -> Table:
-    """A row for each family and preset; each question is true or false."""
-    return table("models", "Models", [entry.row() for entry in found.entries], *_COLUMNS)

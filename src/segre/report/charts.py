@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NotRequired, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 from segre.report.blocks import Figure, Table
 
@@ -12,32 +12,25 @@ Number = float | int | None
 _LOWEST = 1e-30  # smaller residuals are in the table only
 
 
-class About(TypedDict):
-    """What is said of a plot; see `Figure`."""
+class About(TypedDict, total=False):
+    """What is said of a plot, beside its title; see `Figure`."""
 
-    key: str
-    title: str
-    alt: str
-    takeaway: NotRequired[str]
-    note: NotRequired[str]
+    takeaway: str
+    note: str
+    height: int
 
 
 def figure(
+    title: str,
     traces: Sequence[Mapping[str, Any]],
     layout: Mapping[str, Any],
-    numbers: Table | None = None,
-    height: int = 360,
+    numbers: Table,
     **about: Unpack[About],
 ) -> Figure:
-    """A figure of traces; `numbers` get the key and the title of the figure if they have none."""
-    table = numbers or Table("", "", (), ())
-    table = replace(
-        table,
-        key=table.key or f"{about['key']}-numbers",
-        title=table.title or about["title"],
-    )
-    words = (about["key"], about["title"], about["alt"], about.get("takeaway", ""))
-    return Figure(*words, tuple(traces), layout, table, height, about.get("note", ""))
+    """A figure of traces; `numbers` get its title if they have none."""
+    table = replace(numbers, title=numbers.title or title)
+    more: dict[str, Any] = {"takeaway": "", **about}
+    return Figure(title, traces=tuple(traces), layout=layout, numbers=table, **more)
 
 
 def axis(title: str, **more: Any) -> dict[str, Any]:
@@ -46,6 +39,7 @@ def axis(title: str, **more: Any) -> dict[str, Any]:
 
 
 def bars(
+    title: str,
     names: Sequence[str],
     pieces: Mapping[str, Sequence[Number]],
     *,
@@ -77,7 +71,7 @@ def bars(
         (name, *(values[n] for values in pieces.values()), *words[n : n + 1])
         for n, name in enumerate(names)
     )
-    table = numbers or Table("", "", ("", *pieces, *[""] * bool(words)), rows)
+    table = numbers or Table("", ("", *pieces, *[""] * bool(words)), rows)
     form = _large([x for values in pieces.values() for x in values])
     layout = {
         "barmode": "stack",
@@ -86,7 +80,8 @@ def bars(
         "showlegend": len(pieces) > 1,
         "bargap": 0.35,
     }
-    return figure(traces, layout, table, 90 + 30 * len(names) + 40 * (len(pieces) > 1), **about)
+    about.setdefault("height", 90 + 30 * len(names) + 40 * (len(pieces) > 1))
+    return figure(title, traces, layout, table, **about)
 
 
 def _large(values: Sequence[Number]) -> str:
@@ -95,6 +90,7 @@ def _large(values: Sequence[Number]) -> str:
 
 
 def columns(
+    title: str,
     x: tuple[str, Sequence[int] | Sequence[str]],
     y: tuple[str, Sequence[Number]],
     *,
@@ -115,10 +111,12 @@ def columns(
         "showlegend": False,
         "bargap": 0.25,
     }
-    return figure([trace], layout, numbers, 300, **about)
+    about.setdefault("height", 300)
+    return figure(title, [trace], layout, numbers, **about)
 
 
 def lines(
+    title: str,
     places: Sequence[float],
     series: Mapping[str, Sequence[Number]],
     *,
@@ -128,7 +126,6 @@ def lines(
     dotted: Sequence[str] = (),
     lowest: float = 0.0,
     first: str = "layer",
-    height: int = 360,
     log_x: bool = False,
     span: tuple[float, float] | None = None,
     mode: str = "lines+markers",
@@ -136,6 +133,7 @@ def lines(
 ) -> Figure:
     """One line for each series, over layers or other numbers; a series may end early."""
     series = {name: [*own, *[None] * (len(places) - len(own))] for name, own in series.items()}
+    dashes = {**dict.fromkeys(dashed, "dash"), **dict.fromkeys(dotted, "dot")}
     traces = [
         {
             "type": "scatter",
@@ -143,29 +141,25 @@ def lines(
             "name": name,
             "x": list(places),
             "y": [value if not log or (value or 0) > lowest else None for value in values],
-            "line": {
-                "color": f"@{1 + number % 8}",
-                "width": 2,
-                "dash": "dot" if name in dotted else "dash" if name in dashed else "solid",
-            },
-            "marker": {"size": 5, "symbol": number % 8},
+            "line": {"color": f"@{1 + n % 8}", "width": 2, "dash": dashes.get(name, "solid")},
+            "marker": {"size": 5, "symbol": n % 8},
             "hovertemplate": f"{name}, {first} %{{x}}: %{{y:.3g}}<extra></extra>",
         }
-        for number, (name, values) in enumerate(series.items())
+        for n, (name, values) in enumerate(series.items())
     ]
     rows = tuple(zip(places, *series.values(), strict=True))
-    table = Table("", "", (first, *series), rows, (True,) * (1 + len(series)))
+    table = Table("", (first, *series), rows, (True,) * (1 + len(series)))
     shown = [value for values in series.values() for value in values if (value or 0) > lowest]
-    scale = ratio_axis(shown) if log else {}
     whole = all(float(place).is_integer() for place in places)
     ticks = whole_ticks(len(places)) if whole else {}
     ticks = {"type": "log", **named_ticks(places)} if log_x else ticks
+    limits = {} if span is None else {"range": list(span)}
     layout = {
         "xaxis": axis(first, **ticks),
-        "yaxis": axis(y, **scale, **({} if span is None else {"range": list(span)})),
+        "yaxis": axis(y, **(ratio_axis(shown) if log else {}), **limits),
         "showlegend": len(series) > 1,
     }
-    return figure(traces, layout, table, height, **about)
+    return figure(title, traces, layout, table, **about)
 
 
 def residuals(
@@ -173,42 +167,31 @@ def residuals(
     *,
     dashed: Sequence[str] = (),
     dotted: Sequence[str] = (),
-    key: str = "depth",
     title: str = "How different tokens are, by layer",
-    takeaway: str = "",
-    note: str = "",
+    **about: Unpack[About],
 ) -> Figure:
     """Relative residuals after every layer, on a logarithmic scale; curves may end early."""
-    longest = max(map(len, series.values()))
-    alt = "The relative residual after every layer, on a logarithmic scale: "
-    alt += "; ".join(f"{name} ends at {_end(values)}" for name, values in series.items())
-    about = About(key=key, title=title, alt=f"{alt}.", takeaway=takeaway, note=note)
-    return lines(
-        range(longest),
-        series,
-        y="relative residual",
-        log=True,
-        lowest=_LOWEST,
-        dashed=dashed,
-        dotted=dotted,
-        **about,
-    )
-
-
-def _end(values: Sequence[Number]) -> str:
-    return "no number" if values[-1] is None else f"{values[-1]:.2g}"
+    layers, kinds = range(max(map(len, series.values()))), {"dashed": dashed, "dotted": dotted}
+    known: dict[str, Any] = {"y": "relative residual", "log": True, "lowest": _LOWEST, **kinds}
+    return lines(title, layers, series, **known, **about)
 
 
 def by_head(
-    values: Sequence[Sequence[Number]], *, what: str, across: str = "head", **about: Unpack[About]
+    title: str,
+    values: Sequence[Sequence[Number]],
+    *,
+    what: str,
+    across: str = "head",
+    **about: Unpack[About],
 ) -> Figure:
     """A map: a row for each layer, the first on top, a column for each head."""
     rows = ("layer", list(range(1, len(values) + 1)))
     columns = across, list(range(1, max(map(len, values)) + 1))
-    return heat_map(rows, columns, values, what=what, **about)
+    return heat_map(title, rows, columns, values, what=what, **about)
 
 
 def heat_map(
+    title: str,
     rows: tuple[str, Sequence[int | str]],
     columns: tuple[str, Sequence[int | str]],
     values: Sequence[Sequence[Number]],
@@ -242,8 +225,9 @@ def heat_map(
     cells = tuple((name, *row) for name, row in zip(rows[1], values, strict=True))
     names = (rows[0], *(f"{columns[0]} {number}" for number in columns[1]))
     numeric = (not isinstance(rows[1][0], str), *(True,) * wide)
-    table = Table("", f"{about['title']}: {what}", names, cells, numeric)
-    return figure([trace], layout, table, max(240, min(460, 110 + 26 * len(values))), **about)
+    table = Table(f"{title}: {what}", names, cells, numeric)
+    about.setdefault("height", max(240, min(460, 110 + 26 * len(values))))
+    return figure(title, [trace], layout, table, **about)
 
 
 def _ticks(names: Sequence[int | str]) -> dict[str, Any]:
@@ -252,15 +236,18 @@ def _ticks(names: Sequence[int | str]) -> dict[str, Any]:
     return {"type": "category", **({"dtick": 1} if len(names) <= 10 else {})}
 
 
-def switched(maps: Mapping[str, Figure], numbers: Table, **about: Unpack[About]) -> Figure:
+def switched(
+    title: str,
+    maps: Mapping[str, Sequence[Sequence[Number]]],
+    numbers: Table,
+    **about: Unpack[About],
+) -> Figure:
     """Several maps of the same layers and heads as one, with a switch between them."""
-    first = next(iter(maps.values()))
-    traces = [
-        {**one.traces[0], "visible": number == 0, "name": name}
-        for number, (name, one) in enumerate(maps.items())
-    ]
-    layout = {**first.layout, "meta": {"one_at_a_time": "Measure"}, "showlegend": False}
-    return figure(traces, layout, numbers, first.height, **about)
+    every = [by_head(name, values, what="") for name, values in maps.items()]
+    traces = [{**one.traces[0], "visible": one is every[0], "name": one.title} for one in every]
+    layout = {**every[0].layout, "meta": {"one_at_a_time": "Measure"}, "showlegend": False}
+    about["height"] = every[0].height
+    return figure(title, traces, layout, numbers, **about)
 
 
 def ratio_axis(values: Sequence[Number]) -> dict[str, Any]:
@@ -291,6 +278,7 @@ def whole_ticks(count: int) -> dict[str, Any]:
 
 
 def parts_of_a_whole(
+    title: str,
     whole: tuple[str, Mapping[str, int]],
     part: tuple[str, Mapping[str, int]],
     *,
@@ -307,20 +295,23 @@ def parts_of_a_whole(
     for place, _, piece, _, share in counts:
         shares.setdefault(piece, [None, None])[place] = share
     rows = tuple(row[1:] for row in counts)
-    table = Table("", "", ("of", "piece", unit, "share in %"), rows)
-    drawn = bars((whole[0], part[0]), shares, unit="share", numbers=table, **about)
+    table = Table("", ("of", "piece", unit, "share in %"), rows)
+    drawn = bars(title, (whole[0], part[0]), shares, unit="share", numbers=table, **about)
     shown = axis("share", range=[0, 100.5], ticksuffix=" %", dtick=25)
     layout = {**drawn.layout, "margin": {"r": 28}, "xaxis": shown, "bargap": 0.45}
     return replace(drawn, layout=layout, height=190)
 
 
 def closed_curve(
-    names: tuple[str, str], points: Sequence[Sequence[float]], start: str, **about: Unpack[About]
+    title: str,
+    names: Sequence[str],
+    points: Sequence[Sequence[float]],
+    start: str,
+    **about: Unpack[About],
 ) -> Figure:
     """A closed curve in the plane, and where it starts."""
     x, y = ([point[place] for point in points] for place in (0, 1))
     line = {
-        "type": "scatter",
         "mode": "lines",
         "name": "weights with the same function",
         "x": x,
@@ -329,7 +320,6 @@ def closed_curve(
         "hoverinfo": "skip",
     }
     mark = {
-        "type": "scatter",
         "mode": "markers",
         "name": start,
         "x": x[:1],
@@ -343,5 +333,6 @@ def closed_curve(
         "showlegend": True,
     }
     rows = tuple(zip(range(len(x)), x, y, strict=True))
-    table = Table("", "", ("step", *names), rows, (True, True, True))
-    return figure([line, mark], layout, table, 280, **about)
+    table = Table("", ("step", *names), rows, (True, True, True))
+    traces = [{"type": "scatter", **trace} for trace in (line, mark)]
+    return replace(figure(title, traces, layout, table, **about), height=280)

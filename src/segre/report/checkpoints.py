@@ -2,29 +2,45 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from math import log10
 
 from segre.checkpoint.info import Info, LayerInfo, Product
 from segre.finding import GROUPS, HOLDS, Finding
-from segre.report.blocks import Block, Cell, Fact, Facts, Figure, Fold, Say, Table, Title, table
+from segre.report.blocks import (
+    Blocks,
+    Cell,
+    Fact,
+    Facts,
+    Figure,
+    Fold,
+    Say,
+    Table,
+    Title,
+    data,
+    on_page,
+    table,
+)
 from segre.report.charts import Number, by_head, lines
 from segre.report.dimensions import share
-from segre.report.views import drawn, tabled, view
+from segre.report.views import view
 
 _MOST_SPECIAL = 8  # lines about special points
 _ONLY = {"eps=0": "only at eps = 0", "softmax": "only after the output softmax"}
 
 
-@view.register
-def of_info(info: Info) -> Iterator[Block]:
+@view
+def of_info(info: Info) -> Blocks:
     """What it is, what is redundant, and its layers."""
     yield Title(str(info.spec))
     yield Facts((*_what(info), *_redundant(info)))
     yield Say()
     yield from _measured(info)
     yield from _special(info.layers)
+    yield data([_every_head(info)])
+    yield on_page(_plots(info))
 
 
 def _what(info: Info) -> Iterator[Fact]:
@@ -38,12 +54,8 @@ def _what(info: Info) -> Iterator[Fact]:
     yield "bytes", info.nbytes, f"in {files}: {types}"
     for name, tensors in (("copies", info.copies), ("unused", info.unused)):
         if tensors:
-            yield name, len(tensors), _some(tensors)
-
-
-def _some(names: tuple[str, ...]) -> str:
-    shown = ", ".join(names[:2])
-    return shown if len(names) <= 2 else f"{shown} and {len(names) - 2} more"
+            more = f" and {len(tensors) - 2} more" if len(tensors) > 2 else ""
+            yield name, len(tensors), f"{', '.join(tensors[:2])}{more}"
 
 
 def _redundant(info: Info) -> Iterator[Fact]:
@@ -68,17 +80,16 @@ def _redundant(info: Info) -> Iterator[Fact]:
 
 def _kinds(found: Finding, group: str) -> str:
     """The largest symmetry of a group by name, and how many other kinds there are."""
-    named: dict[str, int] = {}
+    named = Counter[str]()
     for symmetry in found.symmetries:
         if symmetry.group == group:
-            named[symmetry.name] = named.get(symmetry.name, 0) + symmetry.dimension
-    largest = max(named, key=lambda name: named[name])
+            named[symmetry.name] += symmetry.dimension
     others = len(named) - 1
     more = f"; {others} more kind{'s' * (others > 1)}" if others else ""
-    return f"{largest}{more}"
+    return f"{named.most_common(1)[0][0]}{more}"
 
 
-def _measured(info: Info) -> Iterator[Block]:
+def _measured(info: Info) -> Blocks:
     first = info.layers[0]
     turning = first.gauge.planes is not None
     yield Say(
@@ -90,7 +101,7 @@ def _measured(info: Info) -> Iterator[Block]:
     names += ["VO\ngauge", "QK\nplanes" if turning else "QK\ngauge"]
     names += ["dead\nunits"] * (first.units is not None)
     rows = tuple(map(_row, info.layers))
-    yield Table("layers", "", (*names, ""), rows, (*[True] * len(names), False))
+    yield Table("", (*names, ""), rows, (*[True] * len(names), False))
     planes = "; planes: largest scale of keys relative to balanced ones" if turning else ""
     yield Say(
         "OV, QK: products W_O W_V and W_Q' W_K of each head. Condition: largest over smallest "
@@ -102,24 +113,18 @@ def _measured(info: Info) -> Iterator[Block]:
 
 
 def _row(layer: LayerInfo) -> tuple[Cell, ...]:
+    """Of the ranks and conditions of all heads of a layer, the smallest and the largest."""
     cells: list[Cell] = [layer.number]
     for heads in (layer.ov, layer.qk):
-        cells += [_ranks(heads), _conditions(heads)]
+        ranks = sorted({head.rank for head in heads})
+        cells.append(str(ranks[0]) if len(ranks) == 1 else f"{ranks[0]}..{ranks[-1]}")
+        known = [head.condition for head in heads if head.condition is not None]
+        cells.append(f"{short(min(known))}..{short(max(known))}" if known else "none")
     qk = _qk(layer)
     cells += [short(layer.gauge.vo), "" if qk is None else short(qk)]
     if layer.units is not None:
         cells.append(len(layer.units.dead))
     return (*cells, "*" if layer.special else "")
-
-
-def _ranks(heads: tuple[Product, ...]) -> str:
-    least, most = min(head.rank for head in heads), max(head.rank for head in heads)
-    return str(least) if least == most else f"{least}..{most}"
-
-
-def _conditions(heads: tuple[Product, ...]) -> str:
-    known = [head.condition for head in heads if head.condition is not None]
-    return f"{short(min(known))}..{short(max(known))}" if known else "none"
 
 
 def short(number: float) -> str:
@@ -128,14 +133,12 @@ def short(number: float) -> str:
     >>> short(2.345), short(9.97), short(181.3), short(4277.8)
     ('2.3', '10', '181', '4.3e3')
     """
-    if number < 9.95:
-        return f"{number:.1f}"
-    return (
-        f"{number:.0f}" if number < 999.5 else f"{number:.1e}".replace("e+0", "e").replace("+", "")
-    )
+    if number < 999.5:
+        return f"{number:.{int(number < 9.95)}f}"
+    return f"{number:.1e}".replace("e+0", "e").replace("+", "")
 
 
-def _special(layers: tuple[LayerInfo, ...]) -> Iterator[Block]:
+def _special(layers: tuple[LayerInfo, ...]) -> Blocks:
     """Exact or near special points; layers with the same finding are listed together."""
     places: dict[str, list[int]] = {}
     for layer in layers:
@@ -161,8 +164,7 @@ def _layers(numbers: list[int]) -> str:
     return f"layers {shown}" + (f" and {len(numbers) - 6} more" if len(numbers) > 6 else "")
 
 
-@tabled.register
-def table_of_info(info: Info) -> Table:
+def _every_head(info: Info) -> Table:
     """Every head of every layer."""
     heads = [
         {"layer": layer.number, "head": number, "OV": ov, "QK": qk}
@@ -177,11 +179,10 @@ def table_of_info(info: Info) -> Table:
         for kind in ("OV", "QK")
         for name in ("rank", "condition", "norm", "stable rank")
     ]
-    return table("heads", "Heads", heads, "layer", "head", *measures)
+    return table("Heads", heads, "layer", "head", *measures)
 
 
-@drawn.register
-def plots_of_info(info: Info) -> Iterator[Figure]:
+def _plots(info: Info) -> Blocks:
     """Condition and stable rank of the products of all heads, and conditions by layer."""
     for measure in ("condition number", "stable rank"):
         for kind in ("OV", "QK"):
@@ -189,12 +190,11 @@ def plots_of_info(info: Info) -> Iterator[Figure]:
     yield _by_layer(info)
 
 
-def section_blocks(info: Info, takeaway: str) -> Iterator[Block]:
+def section(info: Info, takeaway: str) -> Blocks:
     """The section on weights of an analysis: special points, conditions, all layers, the files."""
     special = [(layer, words) for layer in info.layers for words in layer.special]
     if special:
         yield table(
-            "special-points",
             "Special points, or nearly",
             special,
             ("layer", lambda one: one[0].number),
@@ -203,7 +203,6 @@ def section_blocks(info: Info, takeaway: str) -> Iterator[Block]:
         )
     yield _by_layer(info, takeaway)
     yield table(
-        "layers",
         "All layers",
         info.layers,
         "layer: number",
@@ -219,7 +218,7 @@ def section_blocks(info: Info, takeaway: str) -> Iterator[Block]:
         numeric=(True,) * 10,
         folded=True,
     )
-    yield Fold("files", "The files", (Facts(tuple(_what(info))),))
+    yield Fold("The files", (Facts(tuple(_what(info))),))
 
 
 def _worst(heads: tuple[Product, ...]) -> Number:
@@ -243,16 +242,13 @@ def _by_layer(info: Info, takeaway: str = "") -> Figure:
     }
     known = {name: values for name, values in series.items() if any(v is not None for v in values)}
     return lines(
+        "Condition numbers by layer",
         [layer.number for layer in info.layers],
         known,
         y="condition",
         log=True,
         dashed=[name for name in known if name.startswith("stored")],
         height=300,
-        key="conditions",
-        title="Condition numbers by layer",
-        alt="Largest over smallest singular value of the worst head of each layer, and the "
-        "condition of the stored bases, on a logarithmic scale.",
         takeaway=takeaway,
         note="Solid lines are matrices that the function depends on. Dashed lines are the gauge: "
         "stored choices that no output depends on, compared with balanced ones (1). A canonical "
@@ -283,14 +279,10 @@ def _heads(info: Info, kind: str, measure: str) -> Figure:
         if not head.full
     ]
     figure = by_head(
+        f"{kind}: {measure} of {name}",
         values,
         what=measure if ranks else "log10",
-        key=f"{kind}-{measure}",
-        title=f"{kind}: {measure} of {name}",
-        alt=f"A map of layers and heads: the {measure} of {name}.",
-        takeaway=f"{len(lacking)} heads are rank-deficient."
-        if lacking
-        else "No head is rank-deficient.",
+        takeaway=f"{len(lacking) or 'No'} head{'s are' if lacking else ' is'} rank-deficient.",
         note=note + " Crosses: rank-deficient heads." * bool(lacking),
     )
     if not lacking:

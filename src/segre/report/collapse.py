@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from segre.collapse.commands import Depth
 from segre.collapse.curves import Curve, Curves
 from segre.collapse.mechanisms import MechanismStudy
-from segre.collapse.sinks import DOMINANT
+from segre.collapse.streams import DOMINANT
 from segre.collapse.study import Study
 from segre.fields.interface import Array
-from segre.report.blocks import Block, Say, Table, Tile, Title, tiles
+from segre.report.blocks import Blocks, Say, Table, Tile, Title, data, on_page, tiles
+from segre.report.depth import logs_of, plots
 from segre.report.views import view
 from segre.values import counted, from_logarithm
 
 _ROWS = 14
 
 
-@view.register
-def of_depth(depth: Depth) -> Iterator[Block]:
+@view
+def of_depth(depth: Depth) -> Blocks:
     """The numbers by layer, then the verdict in words."""
     found = depth.found
     last = "not measured" if depth.value is None else power(depth.value)
@@ -34,9 +35,11 @@ def of_depth(depth: Depth) -> Iterator[Block]:
     else:
         yield from _curves(found)
     yield from map(Say, depth.advice)
+    yield data([logs_of(found)])
+    yield on_page(plots(found))
 
 
-def _curves(found: Curves) -> Iterator[Block]:
+def _curves(found: Curves) -> Blocks:
     """Mean relative residuals by layer and variant."""
     model, inputs = found.model, found.inputs
     yield Say(
@@ -57,28 +60,24 @@ def _curves(found: Curves) -> Iterator[Block]:
         fused = (curve.fused for curve in found.curves)
         means = ("" if one is None else number(float(one.mean())) for one in fused)
         rows.append((found.fuse, *means))
-    yield numbers_table(
-        "residuals", ("layer", *(_short(str(x.variant)) for x in found.curves)), rows
-    )
+    yield numbers_table(("layer", *(_short(str(x.variant)) for x in found.curves)), rows)
     if found.fuse is not None:
         yield Say(f"{found.fuse}: the streams of all layers, fused")
     floored = [curve for curve in found.curves if curve.floored is not None]
     if floored:
-        said_of = [f"Below {number(found.floor)}, single precision shows only rounding errors."]
+        said = f"Below {number(found.floor)}, single precision shows only rounding errors."
         if any(curve.past is not None for curve in floored):
-            said_of.append(
-                "Numbers below it are of the first input, with mean and residual "
-                "computed separately."
-            )
+            said += " Numbers below it are of the first input, with mean and residual "
+            said += "computed separately."
         if any(curve.past is None for curve in floored):
-            said_of.append("A curve ends (<) where the layers do not allow that.")
-        yield Say(" ".join(said_of))
+            said += " A curve ends (<) where the layers do not allow that."
+        yield Say(said)
     yield from _sinks(found)
 
 
-def numbers_table(key: str, names: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
+def numbers_table(names: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
     """A table of numbers that are written already, aligned to the right."""
-    return Table(key, "", names, tuple(rows), (True,) * len(names))
+    return Table("", names, tuple(rows), (True,) * len(names))
 
 
 def _cell(curve: Curve, layer: int, floor: float) -> str:
@@ -90,7 +89,7 @@ def _cell(curve: Curve, layer: int, floor: float) -> str:
     return power(float(curve.past[layer]))
 
 
-def _sinks(found: Curves) -> Iterator[Block]:
+def _sinks(found: Curves) -> Blocks:
     """The curves without the tokens that dominate them."""
     shown = [(curve, curve.sink) for curve in found.curves if curve.sink is not None]
     if not shown:
@@ -110,7 +109,7 @@ def _sinks(found: Curves) -> Iterator[Block]:
             without = number(curve.mean("without")[layer]) if bracket else ""
             cells += [_cell(curve, layer, found.floor) + bracket, without]
         rows.append((str(layer), *cells))
-    yield numbers_table("sinks", ("layer", *names), rows)
+    yield numbers_table(("layer", *names), rows)
 
 
 def shown_layers(layers: int) -> list[int]:
@@ -152,46 +151,44 @@ def power(log: float) -> str:
     return number(10**log) if log > -4 or not np.isfinite(log) else from_logarithm(log)
 
 
-def _study(found: Study) -> Iterator[Block]:
+def _study(found: Study) -> Blocks:
     """Residuals of a random stack as decimal logarithms, with rates and bounds."""
     inputs = counted(found.inputs, "input")
     yield Say(f"{found.spec}: random weights (seed {found.seed}), {inputs}", wrap=False)
     yield Say("decimal logarithms of residuals, medians over inputs:")
-    names = ["layer", "residual", "relative", "exponent", "order", "step", "theorem"]
-    names += [] if found.other is None else ["no skip" if found.skip else "skip"]
-    names += [] if found.certified is None else ["certified"]
     own, bound = found.own, found.bounds
-
-    def median(values: Array, index: int) -> str:
-        if not 0 <= index < values.shape[-1]:
-            return ""
-        column = values[..., index]
-        known = column[np.isfinite(column)]
-        return f"{np.median(known):.2f}" if known.size else "-"
-
+    columns = {  # their values, and the layer that the first of these is of
+        "residual": (own.residual, 0),
+        "relative": (own.relative, 0),
+        "exponent": (own.exponents, 1),
+        "order": (own.orders, 2),
+        "step": (bound.step, 1),
+        "theorem": (bound.theorem, 1),
+    }
+    if found.other is not None:
+        columns["no skip" if found.skip else "skip"] = found.other.relative, 0
+    certified = ["certified"] * (found.certified is not None)
     rows = []
     for layer in shown_layers(found.layers):
-        cells = [
-            median(own.residual, layer),
-            median(own.relative, layer),
-            median(own.exponents, layer - 1),
-            median(own.orders, layer - 2),
-            median(bound.step, layer - 1),
-            median(bound.theorem, layer - 1),
-        ]
-        if found.other is not None:
-            cells.append(median(found.other.relative, layer))
-        if found.certified is not None:
-            cells.append(f"{found.certified[layer]:.4f}")
+        cells = [_median(values, layer - first) for values, first in columns.values()]
+        cells += [] if found.certified is None else [f"{found.certified[layer]:.4f}"]
         rows.append((str(layer), *cells))
-    yield numbers_table("residuals", tuple(names), rows)
+    yield numbers_table(("layer", *columns, *certified), rows)
     yield Say(
         "exponent: ratio of consecutive logarithms; order: ratio of consecutive steps (3 if every "
         "layer cubes the residual); step, theorem: the bounds"
     )
 
 
-def _mechanisms(found: MechanismStudy) -> Iterator[Block]:
+def _median(values: Array, place: int) -> str:
+    """The median of a column, as far as it is known; nothing if there is no such column."""
+    if not 0 <= place < values.shape[-1]:
+        return ""
+    known = values[..., place][np.isfinite(values[..., place])]
+    return f"{np.median(known):.2f}" if known.size else "-"
+
+
+def _mechanisms(found: MechanismStudy) -> Blocks:
     """Residuals of a random stack as decimal logarithms, and the exponent of every layer."""
     yield Say(
         f"{found.spec}: random weights (seed {found.seed}), {counted(found.inputs, 'input')}, in "
@@ -210,7 +207,7 @@ def _mechanisms(found: MechanismStudy) -> Iterator[Block]:
         sizes = (np.median(values[:, layer]) for values in (found.residual, found.relative))
         rows.append((str(layer), *(f"{size:.2f}" for size in sizes), *cells))
     names = ("layer", "residual", "relative", "exponent", "near alike", "expected")
-    yield numbers_table("residuals", names, rows)
+    yield numbers_table(names, rows)
     yield Say(
         "exponent: ratio of consecutive logarithms of the relative residual; near alike: measured "
         "power p such that tokens that differ by eps have a relative residual of order eps^p "

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from typing import Any
 
 from segre.analysis.comparison import GUARANTEES, Design, Designs
 from segre.analysis.part import percent
 from segre.finding import GROUPS
 from segre.report.blocks import (
-    Block,
+    Blocks,
     Cell,
+    Facts,
     Figure,
-    Page,
     Say,
     Section,
     Table,
     Tile,
     Title,
+    data,
+    on_page,
     table,
 )
 from segre.report.charts import bars, lines
 from segre.report.dimensions import known_by, trusted, value_in_words, weakest
-from segre.report.views import paged, tabled, view
+from segre.report.views import view
 from segre.values import counted
 
 _AT_ONCE = 6  # designs beside each other
@@ -36,53 +38,62 @@ UNKNOWN = (
 )
 
 
-@view.register
-def of_comparison(found: Designs) -> Iterator[Block]:
-    """The name of each design, and a line for each quantity."""
+@view
+def of_comparison(found: Designs) -> Blocks:
+    """The name of each design, and a line for each quantity; the page has plots, too."""
     yield Title(f"{counted(len(found.designs), 'design')} side by side", terminal=False)
     for number, name in enumerate(found.names):
         yield Say(f"{letter(number)}  {name}", wrap=False)
-    every = list(rows(found))
+    every = rows(found)
     for start in range(0, len(found.designs), _AT_ONCE):
         shown = range(start, min(start + _AT_ONCE, len(found.designs)))
         cells = tuple((title, *(words[number] for number in shown)) for title, words in every)
         numeric = (False, *[True] * len(shown))
         yield Say()
-        yield Table("comparison", "", ("", *map(letter, shown)), cells, numeric)
+        yield Table("Designs", ("", *map(letter, shown)), cells, numeric)
     yield Say()
     yield Say(explained(found))
+    yield data([_in_full(found)])
+    yield on_page(_page(found))
 
 
-def rows(found: Designs) -> Iterator[tuple[str, list[str]]]:
+def rows(found: Designs) -> list[tuple[str, list[str]]]:
     """Every line of the comparison: its label, and an entry for each design."""
     designs = found.designs
-    yield "parameters", [f"{one.finding.parameters:,}" for one in designs]
-    yield "dimension", [value_in_words(one.finding, "{:,}".format) for one in designs]
-    known = [known_by(one.finding) for one in designs]
     met = [one.finding.value is not None for one in designs]
+    said: list[tuple[str, Any]] = [
+        ("parameters", lambda one: f"{one.finding.parameters:,}"),
+        ("dimension", lambda one: value_in_words(one.finding)),
+    ]
     if any(met):
-        by = (words.removeprefix("proved by ") for words in known)
-        yield "proved by", [words if ok else "-" for words, ok in zip(by, met, strict=True)]
+        said.append(("proved by", lambda one: _evidence(one, proved=True)))
     if not all(met):
-        yield "known by", ["-" if ok else words for words, ok in zip(known, met, strict=True)]
-    yield "redundant", [_number(one.redundant) for one in designs]
-    yield "  share", [_share(one) for one in designs]
+        said.append(("known by", lambda one: _evidence(one, proved=False)))
+    said += [
+        ("redundant", lambda one: "-" if one.redundant is None else f"{one.redundant:,}"),
+        ("  share", _share),
+    ]
     for group in GROUPS:
         if any(one.pieces[group] for one in designs):
-            yield f"  {group}", [f"{one.pieces[group]:,}" for one in designs]
+            said.append((f"  {group}", lambda one, group=group: f"{one.pieces[group]:,}"))
     if any(one.unexplained for one in designs):
-        yield "  no known symmetry", [f"{one.unexplained:,}" for one in designs]
+        said.append(("  no known symmetry", lambda one: f"{one.unexplained:,}"))
     if any(one.exponents is not None for one in designs):
-        yield "collapse exponent", [exponent_in_words(one) for one in designs]
+        said.append(("collapse exponent", exponent_in_words))
     for trait, words in GUARANTEES.items():
-        yield words, ["yes" if one.guaranteed(trait) else "no" for one in designs]
+        said.append((words, lambda one, trait=trait: "yes" if one.guaranteed(trait) else "no"))
     for tokens in found.tokens:
-        yield f"operations, t={tokens:,}", [short(one.cost.total(tokens)) for one in designs]
-        yield f"state, t={tokens:,}", [_state(one, tokens) for one in designs]
+        at = f"t={tokens:,}"
+        said.append((f"operations, {at}", lambda one, t=tokens: short(one.cost.total(t))))
+        said.append((f"state, {at}", lambda one, t=tokens: _state(one, t)))
+    return [(name, [words(one) for one in designs]) for name, words in said]
 
 
-def _number(value: int | None) -> str:
-    return "-" if value is None else f"{value:,}"
+def _evidence(one: Design, *, proved: bool) -> str:
+    """What a dimension is proved by, or else known by; nothing in the line of the others."""
+    if proved is (one.finding.value is None):
+        return "-"
+    return known_by(one.finding).removeprefix("proved by " if proved else "")
 
 
 def _share(one: Design) -> str:
@@ -127,13 +138,11 @@ def letter(number: int) -> str:
     return chr(ord("A") + number % 26) + (str(number // 26) if number >= 26 else "")
 
 
-@tabled.register
-def table_of_comparison(found: Designs) -> Table:
+def _in_full(found: Designs) -> Table:
     """One row for each design."""
     finding = ("parameters", "dimension: finding.value", "lower", "upper", "status")
     costs = {"operations": "total", "state": "state"}
     return table(
-        "designs",
         "Designs side by side",
         found.designs,
         "model: name",
@@ -153,27 +162,21 @@ def table_of_comparison(found: Designs) -> Table:
     )
 
 
-def lines_of(found: Designs) -> Table:
-    """A row for each quantity, a column for each design."""
-    cells: tuple[tuple[Cell, ...], ...] = tuple(
-        (name, *map(_cell, words)) for name, words in rows(found)
-    )
-    letters = (letter(number) for number in range(len(found.names)))
-    return Table("comparison", "", ("", *letters), cells, note=explained(found))
-
-
 def _cell(word: str) -> Cell:
     """A whole number that is not broken at its commas."""
     plain = word.replace(",", "")
     return int(plain) if plain.isdigit() and "," in word else word
 
 
-@paged.register
-def page_of_comparison(found: Designs) -> Page:
-    """The page: the table, dimensions, and operations against tokens."""
+def _page(found: Designs) -> Blocks:
+    """The dimensions, the table, and plots of dimensions and of operations against tokens."""
+    first = enumerate(found.designs[:8])
+    yield Facts(tuple(dimension_tile(_named(number, one, 48), one) for number, one in first))
     counts = Counter(known_by(one) for one in found.found)
     known = ", ".join(f"{count} {words}" for words, count in counts.items())
-    section = Section(
+    cells = tuple((name, *map(_cell, words)) for name, words in rows(found))
+    letters = (letter(number) for number in range(len(found.names)))
+    yield Section(
         "comparison",
         "Side by side",
         weakest(found.found),
@@ -181,11 +184,12 @@ def page_of_comparison(found: Designs) -> Page:
         "Dimensions are computed or known by a theorem, and bounds are labelled. Exponents "
         "follow from how attention weights are normalised, masked and gated. Operations and "
         "state are counted.",
-        blocks=(lines_of(found), _dimensions(found), _operations(found)),
+        blocks=(
+            Table("Designs side by side", ("", *letters), cells, note=explained(found)),
+            _dimensions(found),
+            _operations(found),
+        ),
     )
-    first = enumerate(found.designs[:8])
-    tiles = tuple(dimension_tile(_named(number, one, 48), one) for number, one in first)
-    return Page("Designs side by side", "", tiles, (section,))
 
 
 def dimension_tile(name: str, one: Design) -> Tile:
@@ -206,6 +210,7 @@ def _dimensions(found: Designs) -> Figure:
     shares = [100 * few / all_of_them for few, all_of_them in zip(known, whole, strict=True)]
     least = min(range(len(shares)), key=lambda n: shares[n])
     return bars(
+        "Functional dimension as a share of the parameters",
         [_named(n, one, 32) for n, one in enumerate(found.designs)],
         {"dimension": shares, "redundant": [100 - share for share in shares]},
         unit="% of parameters",
@@ -213,15 +218,13 @@ def _dimensions(found: Designs) -> Figure:
         words=[
             f"{value_in_words(one.finding)} of {one.finding.parameters:,}" for one in found.designs
         ],
-        key="dimensions",
-        title="Functional dimension as a share of the parameters",
-        alt="A bar for each design: the share of its parameters that the function depends on.",
         takeaway=f"The share is smallest for {letter(least)}: {shares[least]:.3g} %.",
     )
 
 
 def _operations(found: Designs) -> Figure:
     return lines(
+        "Operations against the number of tokens",
         found.tokens,
         {
             f"{letter(n)} {one.name}": [one.cost.total(tokens) for tokens in found.tokens]
@@ -231,9 +234,6 @@ def _operations(found: Designs) -> Figure:
         log=True,
         first="tokens",
         log_x=True,
-        key="operations",
-        title="Operations against the number of tokens",
-        alt="Operations of every design against the number of tokens, on logarithmic scales.",
         takeaway=_cheapest(found),
     )
 

@@ -2,50 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import isfinite, isnan, log10
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from segre.analysis.part import Part
-from segre.collapse.commands import Depth
 from segre.collapse.curves import Curve, Curves
 from segre.collapse.mechanisms import MechanismStudy
 from segre.collapse.study import Study, medians
 from segre.collapse.variants import ALONE, FULL
 from segre.collapse.verdict import THRESHOLD
 from segre.fields.interface import Array
-from segre.report.blocks import Block, Facts, Figure, Fold, Items, Row, Table, table
+from segre.report.blocks import Blocks, Facts, Figure, Fold, Items, Row, Table, table
 from segre.report.charts import About, Number, lines, residuals
-from segre.report.views import drawn, tabled
 from segre.values import from_logarithm
 
 Found = Curves | Study | MechanismStudy
 _LOGS = "log10 of the relative residual"
 
 
-@tabled.register
-def table_of_depth(depth: Depth) -> Table:
+def logs_of(found: Found) -> Table:
     """Decimal logarithms of the relative residual, after every layer."""
-    columns = dict(_logs(depth.found))
-    rows = tuple(zip(range(depth.found.layers + 1), *columns.values(), strict=True))
-    title = f"{_LOGS}, after every layer"
-    return Table("depth", title, ("layer", *columns), rows, (True,) * (len(columns) + 1))
-
-
-def _logs(found: Found) -> Iterator[tuple[str, list[Number]]]:
-    """Decimal logarithms of relative residuals after every layer, by name."""
+    columns: dict[str, list[Number]]
     if isinstance(found, Study):
-        yield "with skips" if found.skip else "without skips", _medians(found.own.relative)
+        names = ("with skips", "without skips")
+        columns = {names[not found.skip]: _medians(found.own.relative)}
         if found.other is not None:
-            name = "without skips" if found.skip else "with skips"
-            yield name, _medians(found.other.relative)
+            columns[names[found.skip]] = _medians(found.other.relative)
     elif isinstance(found, MechanismStudy):
-        yield "as it is", _medians(found.relative)
+        columns = {"as it is": _medians(found.relative)}
     else:
-        yield from ((str(curve.variant), _known(curve.log10)) for curve in found.curves)
+        columns = {str(curve.variant): _known(curve.log10) for curve in found.curves}
+    rows = tuple(zip(range(found.layers + 1), *columns.values(), strict=True))
+    title = f"{_LOGS}, after every layer"
+    return Table(title, ("layer", *columns), rows, (True,) * (len(columns) + 1))
 
 
 def _medians(values: Array) -> list[Number]:
@@ -56,25 +49,33 @@ def _known(values: Array) -> list[Number]:
     return [float(value) if isfinite(value) else None for value in values]
 
 
-@drawn.register
-def plots_of_depth(depth: Depth) -> Iterator[Figure]:
+def plots(found: Found) -> Blocks:
     """Residuals by layer: of a random stack, or of a model and its variants."""
-    found = depth.found
     if isinstance(found, Study):
         yield from _against_bounds(found)
     elif isinstance(found, MechanismStudy):
-        yield _by_layer(found, "residuals", f"Residuals of {found.spec}")
-        yield _exponents(found)
+        yield _by_layer(f"Residuals of {found.spec}", found)
+        yield lines(
+            "Exponent for nearly equal tokens",
+            range(found.layers + 1),
+            {
+                "from properties": [None, *(step.expected for step in found.steps)],
+                "measured": [None, *(step.relative for step in found.steps)],
+            },
+            y="exponent",
+            span=(-0.3, 3.5),
+            dotted=("from properties",),
+        )
     else:
         floored = any(curve.floored is not None for curve in found.curves)
         note = f"Below {found.floor:.1e}: the first input, beyond single precision." * floored
         title = f"{found.model['model']}, {found.model['weights']} weights"
-        plain = _by_variant(found.curves, title=title, note=note)
+        plain = _by_variant(found.curves, title, note=note)
         bands = tuple(_band(curve, number) for number, curve in enumerate(found.curves))
         yield replace(plain, traces=(*plain.traces, *bands))
 
 
-def _by_variant(curves: Sequence[Curve], **words: str) -> Figure:
+def _by_variant(curves: Sequence[Curve], title: str, **about: Unpack[About]) -> Figure:
     """Relative residuals by layer: a line for each variant, and one without what dominates it."""
     left_out = {
         f"{curve.variant.words}, without {curve.sink.name}": _known(curve.mean("without"))
@@ -85,7 +86,8 @@ def _by_variant(curves: Sequence[Curve], **words: str) -> Figure:
         {**{curve.variant.words: known_residuals(curve) for curve in curves}, **left_out},
         dashed=[curve.variant.words for curve in curves if not curve.variant.norm],
         dotted=list(left_out),
-        **words,
+        title=title,
+        **about,
     )
 
 
@@ -111,7 +113,7 @@ def _band(curve: Curve, number: int) -> dict[str, object]:
     }
 
 
-def _against_bounds(found: Study) -> Iterator[Figure]:
+def _against_bounds(found: Study) -> Blocks:
     """Logarithms of residuals by layer, and the ratios that tend to 3."""
     series = {
         "measured": _medians(found.own.residual),
@@ -122,68 +124,43 @@ def _against_bounds(found: Study) -> Iterator[Figure]:
         series["without skips" if found.skip else "with skips"] = _medians(found.other.residual)
     layers = range(found.layers + 1)
     yield lines(
+        f"Residuals of {found.spec}",
         layers,
         series,
         y="log10 of the residual",
         dashed=("one step",),
         dotted=("theorem",),
-        key="residuals",
-        title=f"Residuals of {found.spec}",
-        alt="Decimal logarithms of residuals after every layer, with two bounds.",
     )
     orders = _medians(found.own.orders) if found.layers > 1 else []
     yield lines(
+        "Order: ratio of consecutive steps of the logarithm",
         layers,
         {"measured": [None, None, *orders][: len(layers)], "3": [3.0] * len(layers)},
         y="order",
         span=(0, 4),
         dotted=("3",),
-        key="orders",
-        title="Order: ratio of consecutive steps of the logarithm",
-        alt="The order of every layer, which tends to 3.",
     )
 
 
-def _by_layer(
-    found: Study | MechanismStudy, key: str, title: str, takeaway: str = "", note: str = ""
-) -> Figure:
+def _by_layer(title: str, found: Study | MechanismStudy, **about: Unpack[About]) -> Figure:
     """Logarithms of relative residuals by layer."""
-    values = found.own.relative if isinstance(found, Study) else found.relative
-    alt = "The decimal logarithm of the relative residual after every layer; at the end the "
-    alt += f"relative residual is {from_logarithm(float(medians(values)[-1]))}."
-    about = About(key=key, title=title, alt=alt, takeaway=takeaway, note=note)
-    return lines(range(found.layers + 1), dict(_logs(found)), y=_LOGS, **about)
-
-
-def _exponents(found: MechanismStudy) -> Figure:
-    """The exponent of every layer."""
-    return lines(
-        range(found.layers + 1),
-        {
-            "from properties": [None, *(step.expected for step in found.steps)],
-            "measured": [None, *(step.relative for step in found.steps)],
-        },
-        y="exponent",
-        span=(-0.3, 3.5),
-        dotted=("from properties",),
-        key="exponents",
-        title="Exponent for nearly equal tokens",
-        alt="The exponent of every layer: measured, and from the properties of the mechanisms.",
-    )
+    logs = logs_of(found)
+    layers, *curves = zip(*logs.rows, strict=True)
+    series: Any = dict(zip(logs.columns[1:], curves, strict=True))
+    return lines(title, layers, series, y=_LOGS, **about)
 
 
 # --- a section of an analysis -------------------------------------------------------------------
 
 
-def blocks(part: Part) -> Iterator[Block]:
+def section(part: Part) -> Blocks:
     """The curves, and on what they were measured."""
     if isinstance(part.details, Curves):
         yield from _of_model(part, part.details)
         return
     yield _by_layer(
-        part.details,
-        "depth",
         "How different tokens are, by layer",
+        part.details,
         takeaway=part.takeaways["depth"],
         note="Medians over inputs. Near 0, tokens have nothing in common; far below 0, all of them "
         "are nearly the same: the rank has collapsed.",
@@ -192,11 +169,12 @@ def blocks(part: Part) -> Iterator[Block]:
         yield Items("", part.notes)
 
 
-def _of_model(part: Part, found: Curves) -> Iterator[Block]:
+def _of_model(part: Part, found: Curves) -> Blocks:
     every = sorted(found.curves, key=lambda curve: curve.variant != FULL)
     plain = [curve for curve in every if curve.variant == curve.variant.plain]
     removed = _by_variant(
         plain,
+        "How different tokens are, by layer",
         takeaway=part.takeaways["depth"],
         note="1 means that tokens have nothing in common, 0 that all of them are the same: the "
         "rank has collapsed. Dashed lines are without norms. "
@@ -208,7 +186,6 @@ def _of_model(part: Part, found: Curves) -> Iterator[Block]:
     changed = [curve for curve in every if curve.variant.plain == ALONE or curve.variant == FULL]
     what_if = residuals(
         {curve.variant.words: known_residuals(curve) for curve in changed},
-        key="what-if",
         title="What if attention were different?",
         takeaway=part.takeaways.get("what-if", ""),
         note="Attention only, without skips and MLPs, as it is and changed. Uniform part removed: "
@@ -218,14 +195,13 @@ def _of_model(part: Part, found: Curves) -> Iterator[Block]:
     )
     yield Row((removed, what_if)) if len(every) > len(plain) else removed
     notes = (Items("In words, by the names that commands use", part.notes),) * bool(part.notes)
-    yield Fold("versions", "All versions, one by one", (*_versions(part.found, found), *notes))
+    yield Fold("All versions, one by one", (*_versions(part.found, found), *notes))
 
 
-def _versions(data: Any, found: Curves) -> Iterator[Block]:
+def _versions(data: Any, found: Curves) -> Blocks:
     """What becomes of each version, and on what that was measured."""
     known = {str(curve.variant): known_residuals(curve) for curve in found.curves}
     yield table(
-        "versions",
         "Relative residual, and what becomes of it",
         data["versions"],
         ("version", lambda one: one["words"]),

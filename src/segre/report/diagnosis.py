@@ -12,31 +12,33 @@ from segre.fields.interface import Array
 from segre.inspect.diagnose import Diagnosis
 from segre.inspect.measure import Finding, Measure
 from segre.report.blocks import (
-    Block,
+    Blocks,
     Figure,
     Items,
-    Page,
     Row,
     Say,
-    Section,
     Table,
     Tile,
     Title,
+    data,
+    measured,
+    on_page,
+    table,
     tiles,
 )
-from segre.report.blocks import table as table_of
-from segre.report.charts import by_head, lines, switched
-from segre.report.views import paged, tabled, view
+from segre.report.charts import lines, switched
+from segre.report.views import view
 
 _MOST = 2000  # rows of the table of heads; the document has them all
 _PASS = "All numbers come from the same forward pass."
 _CONTROLS = "The third row and those after it are controls: the same change at other places."
 
 
-@view.register
-def of_diagnosis(found: Diagnosis) -> Iterator[Block]:
-    """The findings, then one line for every measure."""
-    yield Title(_head(found), found.status, style="bold")
+@view
+def of_diagnosis(found: Diagnosis) -> Blocks:
+    """The findings, then one line for every measure; on a page, a map of heads and curves."""
+    yield Title("Anomalies in this model", found.status, terminal=False)
+    yield Title(_head(found), style="bold")
     yield tiles(*_tiles(found))
     if not found.findings:
         yield Say(found.in_words)
@@ -48,6 +50,11 @@ def of_diagnosis(found: Diagnosis) -> Iterator[Block]:
     if found.effects:
         yield Say()
         yield _effects(found)
+    columns = ("measure", "finding: what", "size", "median: typical", "random: control")
+    numeric = (False, False, *[True] * 5)
+    rows = found.findings
+    yield data([table("What stands out", rows, *columns, "depth", "layer", numeric=numeric)])
+    yield on_page(_sections(found))
 
 
 def _head(found: Diagnosis) -> str:
@@ -93,9 +100,8 @@ def _measures(found: Diagnosis) -> Table:
         twin = found.control.get(one.key)
         return f"{'' if twin is None else f'{float(twin.max()):.3g}':>8}"
 
-    return table_of(
-        "measures",
-        "",
+    return table(
+        "Measures",
         found.measured,
         "measure: title",
         *((name, column(of), ">") for name, of in (("smallest", np.min), ("median", np.median))),
@@ -117,8 +123,7 @@ def _place(one: Measure, values: Array) -> str:
 def _effects(found: Diagnosis) -> Table:
     """The effect of interventions; all but the first two are controls."""
     controls = {id(one) for one in found.effects[2:]}
-    return table_of(
-        "effects",
+    return table(
         "Interventions",
         found.effects,
         ("intervention", lambda one: "control: " * (id(one) in controls) + one.what),
@@ -128,53 +133,33 @@ def _effects(found: Diagnosis) -> Table:
     )
 
 
-@tabled.register
-def table_of_diagnosis(found: Diagnosis) -> Table:
-    """One row for each finding."""
-    return table_of(
-        "findings",
-        "What stands out",
-        found.findings,
-        *("measure", "finding: what", "size", "median: typical"),
-        *("random: control", "depth", "layer"),
-        numeric=(False, False, True, True, True, True, True),
-    )
-
-
-@paged.register
-def page_of_diagnosis(found: Diagnosis) -> Page:
+def _sections(found: Diagnosis) -> Blocks:
     """The findings, then one map of layers and heads, and curves over depth."""
     control = "" if found.control_findings is None else f" {control_in_words(found)}"
-    sections = (
-        Section.measured(
-            "findings",
-            "What stands out",
-            found.in_words + control,
-            f"One forward pass on {found.tokens} tokens of {found.inputs}, in double precision.",
-            "",
-            findings_block(found),
-            *((replace(_effects(found), note=_CONTROLS),) if found.effects else ()),
-        ),
-        Section.measured(
-            "heads",
-            "Layers and heads",
-            "Choose a measure above the map, and a head on the map or in the table below it.",
-            _PASS,
-            "",
-            heads_block(found),
-            _meanings(found, "head"),
-        ),
-        Section.measured(
-            "depth",
-            "By depth",
-            "Measures of the residual stream before the first layer and after each layer.",
-            _PASS,
-            "",
-            Row(tuple(_curves(found))),
-            _meanings(found, "depth"),
-        ),
+    yield measured(
+        "findings",
+        "What stands out",
+        found.in_words + control,
+        f"One forward pass on {found.tokens} tokens of {found.inputs}, in double precision.",
+        findings_block(found),
+        *((_effects(found), Say(_CONTROLS)) if found.effects else ()),
     )
-    return Page("Anomalies in this model", _head(found), tuple(_tiles(found)), sections)
+    yield measured(
+        "heads",
+        "Layers and heads",
+        "Choose a measure above the map, and a head on the map or in the table below it.",
+        _PASS,
+        heads_block(found),
+        _meanings(found, "head"),
+    )
+    yield measured(
+        "depth",
+        "By depth",
+        "Measures of the residual stream before the first layer and after each layer.",
+        _PASS,
+        Row(tuple(_curves(found))),
+        _meanings(found, "depth"),
+    )
 
 
 def heads_block(
@@ -182,23 +167,19 @@ def heads_block(
     takeaway: str = "",
     more: Mapping[str, Array] | None = None,
     columns: Mapping[str, Array] | None = None,
+    title: str = "Layers and heads",
 ) -> Figure:
     """One map of layers and heads, with a switch between measures and a panel for one head.
 
     `more` are measures that come first; `columns` are numbers that only the table has.
     """
-    heads = [] if found is None else [one for one in found.measured if one.axis == "head"]
-    own = {} if found is None else {one.title: found.values[one.key] for one in heads}
-    values = {**(more or {}), **own}
+    values = dict(more or {})
+    if found is not None:
+        values |= {one.title: found.values[one.key] for one in found.measured if one.axis == "head"}
     figure = switched(
-        {
-            title: by_head(rows.tolist(), what="", key=title, title=title, alt=title)
-            for title, rows in values.items()
-        },
+        title,
+        {name: rows.tolist() for name, rows in values.items()},
         _heads({**(columns or {}), **values}),
-        key="heads",
-        title="Layers and heads",
-        alt="A map of layers and heads, coloured by the chosen measure.",
         takeaway=takeaway or _extremes(*next(iter(values.items()))),
     )
     details = None if found is None else found.heads
@@ -224,17 +205,17 @@ def _heads(values: Mapping[str, Array]) -> Table:
     count = len(rows)
     title = f"The first {_MOST} of {count} heads" if count > _MOST else f"All {count} heads"
     names = ("layer", "head", *values)
-    return Table("heads-numbers", title, names, rows[:_MOST], (True,) * len(names))
+    return Table(title, names, rows[:_MOST], (True,) * len(names))
 
 
-def meanings(key: str, rows: Sequence[tuple[str, str]]) -> Table:
+def meanings(rows: Sequence[tuple[str, str]]) -> Table:
     """A folded table that says how measures are computed."""
     names = ("measure", "how it is computed")
-    return Table(f"{key}-meanings", "What the measures mean", names, tuple(rows), folded=True)
+    return Table("What the measures mean", names, tuple(rows), folded=True)
 
 
 def _meanings(found: Diagnosis, axis: str) -> Table:
-    return meanings(axis, [(one.title, one.how) for one in found.measured if one.axis == axis])
+    return meanings([(one.title, one.how) for one in found.measured if one.axis == axis])
 
 
 def _tiles(found: Diagnosis) -> Iterator[Tile]:
@@ -259,6 +240,7 @@ def _curves(found: Diagnosis) -> Iterator[Figure]:
         if one.key in found.control:
             series["random weights"] = found.control[one.key].tolist()
         yield lines(
+            one.title,
             range(len(values)),
             series,
             y=one.title,
@@ -266,9 +248,6 @@ def _curves(found: Diagnosis) -> Iterator[Figure]:
             first="depth",
             dashed=("random weights",),
             height=280,
-            key=one.key,
-            title=one.title,
-            alt=f"A line over depth: {one.title}.",
             takeaway=_course(one.title, series),
         )
 

@@ -9,23 +9,24 @@ from segre.checkpoint.changes import PIECES, Spot
 from segre.checkpoint.updates import Update
 from segre.files import shown
 from segre.report.blocks import (
-    Block,
+    Blocks,
     Column,
     Facts,
     Figure,
-    Page,
     Row,
     Say,
-    Section,
     Table,
     Tile,
     Title,
+    data,
     elsewhere,
+    measured,
+    on_page,
     table,
     terminal,
 )
 from segre.report.charts import heat_map, lines
-from segre.report.views import paged, tabled, view
+from segre.report.views import view
 
 _FEW = 5  # heads, units, tokens
 FAR_APART = 0.5  # relative distance of models that may be unrelated
@@ -34,12 +35,18 @@ _LOWEST = 1e-6  # smaller singular values are drawn here
 _LAYERS = 40  # rows of the grid that are printed; of more layers, those that changed most
 
 
-@view.register
-def of_diff(found: Diff) -> Iterator[Block]:
+@view
+def of_diff(found: Diff) -> Blocks:
     """Configs, distances, ranks and outputs; then where the changes are."""
     yield Title("What changed between two checkpoints?", terminal=False)
+    yield Title(f"{shown(found.one)} → {shown(found.two)}", terminal=False)
     yield elsewhere(Facts(tiles_of(found)))
     yield facts_block(found)
+    yield on_page(_sections(found))
+    grid = found.changes.grid.items()
+    every = tuple((*place, one.relative, one.relative_raw) for place, one in grid)
+    columns = ("part", "piece", "distance", "as stored")
+    yield data([Table("Relative distances", columns, every, (False, False, True, True))])
     if not found.changes.total.raw:
         return
     yield Say()
@@ -49,7 +56,7 @@ def of_diff(found: Diff) -> Iterator[Block]:
         (part_in_words(part), *(number(cells.get(piece)) for piece in pieces))
         for part, cells in rows_of(found)
     )
-    yield Table("parts", "", ("", *pieces), rows, (False, *[True] * len(pieces)))
+    yield Table("Distances", ("", *pieces), rows, (False, *[True] * len(pieces)))
     for title, spots in spots_of(found):
         words = "; ".join(spot_in_words(spot) for spot in spots[:_FEW])
         yield terminal(Say(f"{title}: {words}"))
@@ -204,17 +211,6 @@ def number(value: float | None) -> str:
     return "" if value is None else "0" if not value else f"{value:.3g}"
 
 
-@tabled.register
-def table_of_diff(found: Diff) -> Table:
-    """One row for each part and piece."""
-    rows = tuple(
-        (part, piece, one.relative, one.relative_raw)
-        for (part, piece), one in found.changes.grid.items()
-    )
-    columns = ("part", "piece", "distance", "as stored")
-    return Table("grid", "Relative distances", columns, rows, (False, False, True, True))
-
-
 def tiles_of(found: Diff) -> tuple[Tile, ...]:
     """Distance, gauge, rank, outputs."""
     total, out = found.changes.total, found.outputs
@@ -241,24 +237,42 @@ def pieces_of(found: Diff) -> Table:
         columns.append(("as stored", lambda piece: known[piece].relative_raw))
     note = f"Relative to the first model. Distance: {basis_in_words(found)}."
     pieces = [piece for piece in PIECES if piece in known]
-    return table("pieces", "By piece", pieces, *columns, note=note)
+    return table("By piece", pieces, *columns, note=note)
 
 
-def most_of(found: Diff) -> tuple[Block, ...]:
+def most_of(found: Diff) -> Iterator[Table]:
     """Heads, units and tokens that changed most."""
-    blocks: list[Block] = []
     for title, spots in spots_of(found):
         columns: tuple[Column, ...] = (("layer", "part", ">"), "number", "distance", ": text")
         if spots[0].part == "embed":
             columns = ("token: text", "id: number", "distance")
-        blocks.append(table(title.split()[0], title[:1].upper() + title[1:], spots, *columns))
-    return tuple(blocks)
+        yield table(title[:1].upper() + title[1:], spots, *columns)
 
 
-def updates_of(found: Diff) -> Table:
-    """All updates of matrices."""
-    return table(
-        "updates",
+def _sections(found: Diff) -> Blocks:
+    """What changed, where, and in how many directions."""
+    facts = dict(facts_of(found))
+    yield measured(
+        "whole",
+        "What changed",
+        facts["distance"].capitalize() + ".",
+        "The second checkpoint is moved towards the first by symmetries, which do not change "
+        "its function. The remaining difference is a change of the function."
+        if found.changes.moved
+        else "The files are compared as they are stored.",
+        facts_block(found),
+        pieces_of(found),
+    )
+    yield measured(
+        "where",
+        "Where",
+        f"Relative distances by layer and piece, {gauge_in_words(found)}.",
+        "Root of the squared differences, summed over the tensors of a piece, relative to the "
+        "first. Single heads are compared by their query-key and value-output products.",
+        Row(tuple(_maps(found))),
+        *most_of(found),
+    )
+    updates = table(
         "Rank of the updates",
         found.updates,
         *(("layer", "part", ">"), "matrix: name", "distance", ("rank", rank_in_words)),
@@ -267,48 +281,15 @@ def updates_of(found: Diff) -> Table:
         "of the squared change.",
         folded=True,
     )
-
-
-@paged.register
-def page_of_diff(found: Diff) -> Page:
-    """The page: what changed, where, and in how many directions."""
-    facts = dict(facts_of(found))
-    sections = (
-        Section.measured(
-            "whole",
-            "What changed",
-            facts["distance"].capitalize() + ".",
-            "The second checkpoint is moved towards the first by symmetries, which do not change "
-            "its function. The remaining difference is a change of the function."
-            if found.changes.moved
-            else "The files are compared as they are stored.",
-            "",
-            facts_block(found),
-            pieces_of(found),
-        ),
-        Section.measured(
-            "where",
-            "Where",
-            f"Relative distances by layer and piece, {gauge_in_words(found)}.",
-            "Root of the squared differences, summed over the tensors of a piece, relative to the "
-            "first. Single heads are compared by their query-key and value-output products.",
-            "",
-            Row(tuple(_maps(found))),
-            *most_of(found),
-        ),
-        Section.measured(
-            "updates",
-            "Rank of the update",
-            facts["update"][:1].upper() + facts["update"][1:] + ".",
-            "Singular values of the difference of each matrix, compared with those that rounding "
-            "gives.",
-            "",
-            *_spectra(found),
-            updates_of(found),
-        ),
+    yield measured(
+        "updates",
+        "Rank of the update",
+        facts["update"][:1].upper() + facts["update"][1:] + ".",
+        "Singular values of the difference of each matrix, compared with those that rounding "
+        "gives.",
+        *_spectra(found),
+        updates,
     )
-    names = f"{shown(found.one)} → {shown(found.two)}"
-    return Page("What changed between two checkpoints", names, tiles_of(found), sections)
 
 
 def grid_of(
@@ -326,20 +307,18 @@ def grid_of(
 
 def _maps(found: Diff) -> Iterator[Figure]:
     """Distances by layer and piece: as stored, if that is something else, and in common."""
-    every = {"In a common gauge" if found.changes.moved else "As stored": grid_of(found)}
+    every = {basis_in_words(found): grid_of(found)}
     if found.changes.moved:
-        every["As stored"] = grid_of(found, stored=True)
+        every["as stored"] = grid_of(found, stored=True)
     most = max((x for _, _, rows in every.values() for row in rows for x in row if x), default=1)
-    for place, (title, (parts, pieces, cells)) in enumerate(every.items()):
+    for title, (parts, pieces, cells) in every.items():
         yield heat_map(
+            f"Relative distance by layer and piece: {title}",
             ("part", [part_in_words(part) for part in parts]),
             ("piece", pieces),
             cells,
             what="distance",
             look={"zmin": 0, "zmax": most, "texttemplate": "%{z:.2g}"},
-            key="grid-stored" if place else "grid",
-            title=f"Relative distance by layer and piece: {title[:1].lower()}{title[1:]}",
-            alt="A map of relative distances with a row for each layer, a column for each piece.",
             takeaway=_farthest(parts, pieces, cells),
         )
 
@@ -383,15 +362,13 @@ def _spectra(found: Diff) -> Iterator[Figure]:
         for name, one in largest.items()
     }
     yield lines(
+        "Singular values of the update, relative to the largest",
         range(1, max(map(len, series.values())) + 1),
         series,
         y="singular value",
         log=True,
         first="direction",
         mode="lines",
-        key="spectra",
-        title="Singular values of the update, relative to the largest",
-        alt="Lines: the singular values of the largest update of each kind of matrix.",
         takeaway=_low_rank(found),
         note="A steep drop shows an update of low rank. Values below one millionth are drawn at "
         "one millionth.",

@@ -1,23 +1,46 @@
-"""Dimensions of architectures: one with its evidence, or several side by side."""
+"""Dimensions: one with its evidence, or several; what proves them; how many inputs tell them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from segre.finding import GROUPS, OWN, Finding, Findings, Status, Symmetry
-from segre.report.blocks import Block, Cell, Fact, Facts, Figure, Table, Tile, Title, table, tiles
-from segre.report.views import drawn, tabled, view
+from segre.report.blocks import (
+    Blocks,
+    Cell,
+    Fact,
+    Facts,
+    Items,
+    Say,
+    Table,
+    Tile,
+    Title,
+    data,
+    elsewhere,
+    on_page,
+    table,
+    terminal,
+    tiles,
+)
+from segre.report.views import view
+from segre.result import claim_in_words
+
+if TYPE_CHECKING:
+    from segre.geometry.samples import SampleCount
+    from segre.kernel.verify import Verdict
 
 _LONG = 100_000  # from here on thousands are marked
 _LABELS = ("proved by computation", "proved by theorem", "certain", "likely", "bounded")
 
 
-@view.register
-def of_finding(found: Finding) -> Iterator[Block]:
+@view
+def of_finding(found: Finding) -> Blocks:
     """The dimension, how it is known, and the symmetries that account for the other parameters."""
     yield Title(str(found.spec))
     yield Facts(tuple(_facts(found)), grouped=found.parameters >= _LONG)
     yield tiles(Tile("Parameters", f"{found.parameters:,}", "exact"), *redundant_tile(found))
+    yield data([symmetries_of(found)])
 
 
 def redundant_tile(found: Finding) -> Iterator[Tile]:
@@ -82,8 +105,7 @@ def _redundancy(found: Finding) -> Iterator[Fact]:
 
 def share(found: Finding) -> str:
     """The redundant parameters as a share of all."""
-    total = (found.redundancy or {"total": 0})["total"]
-    return f"{total / found.parameters:.3%}".replace("%", " %")
+    return f"{_pieces(found)[1] / found.parameters:.3%}".replace("%", " %")
 
 
 def gathered(found: Finding) -> list[Symmetry]:
@@ -109,69 +131,58 @@ def _when(symmetry: Symmetry) -> str:
     return words.get(symmetry.holds, "")
 
 
-@tabled.register
 def symmetries_of(found: Finding) -> Table:
     """All symmetries."""
     more = ("piece: group", "holds") if found.redundancy is not None else ()
     columns = ("symmetry: name", "where", "dimensions: dimension", *more)
-    return table("symmetries", "Symmetries", found.symmetries, *columns)
+    return table("Symmetries", found.symmetries, *columns)
 
 
-@view.register
-def of_findings(several: Findings) -> Iterator[Block]:
+@view
+def of_findings(several: Findings) -> Blocks:
     """One line for each architecture: its parameters, and which of them are redundant."""
     yield Title("Redundant parameters", terminal=False)
-    yield _compared(several, "%", lambda one: value_in_words(one, "{:,}".format))
-
-
-@drawn.register
-def plot_of_findings(several: Findings) -> Iterator[Figure]:
-    """The share of redundant parameters of each architecture, by piece."""
-    from segre.report.charts import bars
-
-    shares = {
-        group: [
-            100 * (one.redundancy or {"pieces": {}})["pieces"].get(group, 0) / one.parameters
-            for one in several.found
-        ]
-        for group in GROUPS
-    }
-    totals = [sum(each) for each in zip(*shares.values(), strict=True)]
-    most = max(range(len(totals)), key=lambda n: totals[n])
-    yield bars(
-        [name[:60] for name in several.names],
-        {group: values for group, values in shares.items() if any(values)} or {"none": totals},
-        unit="redundant parameters, % of all",
-        words=[f"{total:.3f} %" for total in totals],
-        key="redundant",
-        title="Redundant parameters, by piece",
-        alt="A bar for each architecture: redundant parameters as a share of all, by piece.",
-        takeaway=f"The share is largest for {several.names[most]}: {totals[most]:.3f} %.",
-    )
-
-
-@tabled.register
-def table_of_findings(several: Findings) -> Table:
-    """The same with the dimension as a number."""
-    return _compared(several, "share in %", lambda one: one.number)
+    yield _compared(several, "%", value_in_words)
+    yield data([_compared(several, "share in %", lambda one: one.number)])
+    yield on_page(_shares(several))
 
 
 def _compared(several: Findings, share: str, dimension: Callable[[Finding], Cell]) -> Table:
     counts = ("parameters", *GROUPS, "redundant")
     names = ("model", *counts, share, "dimension", "known by")
     formats = ("", *[","] * len(counts), ".3f", ">", "")
-    rows = tuple(
-        (*_row(name, one), dimension(one), known_by(one))
-        for name, one in zip(several.names, several.found, strict=True)
-    )
-    return Table("models", "", names, rows, note=trusted(several.found), formats=formats)
+    rows: list[tuple[Cell, ...]] = []
+    for name, one in zip(several.names, several.found, strict=True):
+        pieces, total = _pieces(one)
+        counted = (one.parameters, *pieces.values(), total, 100 * total / one.parameters)
+        rows.append((name, *counted, dimension(one), known_by(one)))
+    return Table("Models", names, tuple(rows), note=trusted(several.found), formats=formats)
 
 
-def _row(name: str, found: Finding) -> tuple[Cell, ...]:
+def _pieces(found: Finding) -> tuple[dict[str, int], int]:
+    """Redundant parameters by piece, and all of them."""
     redundancy = found.redundancy or {"pieces": dict.fromkeys(GROUPS, 0), "total": 0}
-    pieces = (redundancy["pieces"][group] for group in GROUPS)
-    total = redundancy["total"]
-    return (name, found.parameters, *pieces, total, 100 * total / found.parameters)
+    return redundancy["pieces"], redundancy["total"]
+
+
+def _shares(several: Findings) -> Blocks:
+    """The share of redundant parameters of each architecture, by piece."""
+    from segre.report.charts import bars
+
+    shares = {
+        group: [100 * _pieces(one)[0][group] / one.parameters for one in several.found]
+        for group in GROUPS
+    }
+    totals = [sum(each) for each in zip(*shares.values(), strict=True)]
+    most = max(range(len(totals)), key=lambda n: totals[n])
+    yield bars(
+        "Redundant parameters, by piece",
+        [name[:60] for name in several.names],
+        {group: values for group, values in shares.items() if any(values)} or {"none": totals},
+        unit="redundant parameters, % of all",
+        words=[f"{total:.3f} %" for total in totals],
+        takeaway=f"The share is largest for {several.names[most]}: {totals[most]:.3f} %.",
+    )
 
 
 def unexplained(found: Finding) -> str:
@@ -239,3 +250,84 @@ def counts(found: Finding) -> bool:
     """Whether the estimate is a count of symmetries, not a floating-point rank."""
     evidence = found.estimate_evidence
     return evidence is not None and evidence.kind == "counted-symmetries"
+
+
+@view
+def of_verdict(verdict: Verdict) -> Blocks:
+    """Every check of a certificate and what the checks prove, or the first check that fails."""
+    yield Title("Is the certificate valid?", terminal=False)
+    word = "valid" if verdict.valid else "invalid"
+    by_theorem = "hypotheses and count, not the theorem, " * (verdict.kind == "theorem")
+    yield tiles(Tile("certificate", word, verdict.status, f"{by_theorem}checked by the referee"))
+    if not verdict.valid:
+        yield Say(f"invalid: {verdict.reason}", wrap=False)
+        return
+    yield terminal(*(Say(f"  ok  {sentence}", wrap=False) for sentence in verdict.checks))
+    yield Say(f"valid: {claim_in_words(verdict.claim, verdict.theorem)}", wrap=False)
+    yield elsewhere(Items("The referee checked", verdict.checks))
+
+
+@view
+def of_samples(found: SampleCount) -> Blocks:
+    """How many inputs determine a function: the naive count, why, and the rank after each input."""
+    known = found.dimension
+    value = f"{found.value:,}" if found.value is not None else f"{found.lower:,}..{found.upper:,}"
+    size = known.value if known.value is not None else known.lower
+    sure = {"proved": known.proof(), "computed": "computed, not proved"}
+    words = sure.get(found.status, f"bounds {known.proof()}")
+    said = f"generic inputs determine the function up to finitely many; {words}"
+    label: Status = known.label if found.status == "proved" else "bounded"
+    yield Title(str(found.spec))
+    yield Facts(
+        (
+            Tile("samples", value, label, said),
+            ("naive count", found.naive, f"{size:,} dimensions / {found.outputs:,} outputs"),
+            ("enough", "", found.enough),
+            ("fewer", "", found.fewer),
+        )
+    )
+    if found.ranks:
+        yield Say()
+        short = tuple(tuple(f"{cell:>6}" for cell in row) for row in _shortened(found))
+        yield Table("", ("inputs", "rank", "new"), short, (True, True, True))
+        yield on_page(_ranks(found))
+    counts = range(1, len(found.ranks) + 1)
+    rows = zip(counts, found.ranks, found.gains, (n * found.outputs for n in counts), strict=True)
+    yield data([Table("Ranks", ("inputs", "rank", "new", "outputs"), tuple(rows))])
+
+
+def _shortened(found: SampleCount) -> Iterator[tuple[str, str, str]]:
+    """The table; of consecutive inputs that add the same rank, only the first and the last."""
+    gains = found.gains
+    skipped = False
+    for n, (rank, gain) in enumerate(zip(found.ranks, gains, strict=True)):
+        inner = 0 < n < len(gains) - 1 and gains[n - 1] == gain == gains[n + 1]
+        if inner and not skipped:
+            yield "...", "...", f"+{gain}"
+        elif not inner:
+            yield str(n + 1), str(rank), f"+{gain}"
+        skipped = inner
+
+
+def _ranks(found: SampleCount) -> Blocks:
+    """The rank against the number of inputs, with the naive count for comparison."""
+    from segre.report.charts import lines
+
+    target = found.ranks[-1]
+    inputs = range(len(found.ranks) + 2)
+    known = f"dimension {target}" if found.dimension.value else f"largest rank found, {target}"
+    rank = f"rank: {found.value} inputs ({found.status})"
+    naive = f"output numbers: {found.naive} inputs"
+    yield lines(
+        str(found.spec)[:80],
+        inputs,
+        {
+            rank: [0, *found.ranks, target],
+            naive: [min(n * found.outputs, target) for n in inputs],
+            known: [target] * len(inputs),
+        },
+        y="rank of the Jacobian",
+        first="generic inputs",
+        dashed=(naive,),
+        dotted=(known,),
+    )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from segre.doctor import Examination, Extra, Package
-from segre.report.blocks import Block, Say, Title
+from segre.report.blocks import Blocks, Say, Title
 from segre.report.views import view
 
 _COLOURS = {"ok": "green", "missing": "yellow", "wrong version": "yellow", "broken": "red"}
@@ -15,8 +15,8 @@ _GIB = 1 << 30
 Line = tuple[str, str]  # a state, or nothing, and words
 
 
-@view.register
-def of_examination(found: Examination) -> Iterator[Block]:
+@view
+def of_examination(found: Examination) -> Blocks:
     """The state of every part, and a summary in the last line."""
     for title, lines in (
         ("segre", _own(found)),

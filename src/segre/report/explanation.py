@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from segre.finding import GROUPS
 from segre.geometry.choice import Choice
 from segre.geometry.explain import Explanation
-from segre.geometry.laws import Laws
-from segre.report.blocks import Block, Fact, Facts, Say, Table, Tile, Title, elsewhere
+from segre.report.blocks import Blocks, Fact, Facts, Say, Tile, Title, data, elsewhere
 from segre.report.dimensions import (
     share,
     status_in_words,
@@ -16,7 +15,7 @@ from segre.report.dimensions import (
     unexplained,
     value_in_words,
 )
-from segre.report.views import tabled, view
+from segre.report.views import view
 from segre.values import counted, listed
 
 _NUMBER = 15  # letters
@@ -27,8 +26,8 @@ _HOLDS = {
 }
 
 
-@view.register
-def of_explanation(found: Explanation) -> Iterator[Block]:
+@view
+def of_explanation(found: Explanation) -> Blocks:
     """What is redundant and why, choice by choice."""
     finding = found.finding
     redundancy = finding.redundancy or {"total": 0, "pieces": {}, "holds": {}}
@@ -61,58 +60,40 @@ def of_explanation(found: Explanation) -> Iterator[Block]:
             places = "" if one.times == 1 else f", at each of {one.times:,} places"
             yield Say(f"  {one.group}: {one.what}{places}", wrap=False)
     if found.laws is not None:
-        yield from _laws(found.laws)
-    yield from _choices(found.choices)
+        yield Say("\nWhat gradient flow conserves because of them:", "bold")
+        for law in found.laws.every:
+            said = f"nothing that is known: {law.reason}"
+            if law.formula is not None:
+                said = f"{law.formula} ({counted(law.count, 'scalar')})"
+            yield Say(f"  {law.name}, {law.where}: {said}", width=100)
+        yield Say(f"  {found.laws.independent:,} of these scalars are independent.", width=100)
+    yield Say("\nHow each design choice changes these numbers:", "bold")
+    for choice in found.choices:
+        yield Say(f"  {_sentence(choice)}", width=100)
     if finding.number is not None:
         yield Say()
         yield Say(f"The dimension is {finding.number:,}, {finding.proof()}.", width=100)
-    if said := unexplained(finding):
-        yield Say(f"In all, {finding.redundant:,} parameters are redundant; {said}.", width=100)
+    if words := unexplained(finding):
+        yield Say(f"In all, {finding.redundant:,} parameters are redundant; {words}.", width=100)
     for note in finding.notes:
         yield Say()
         yield Say(note, width=100)
+    yield data([symmetries_of(finding)])
 
 
-def _counted(rows: Sequence[tuple[int, str]]) -> Iterator[Facts]:
+def _counted(rows: Sequence[tuple[int, str]]) -> Blocks:
     """Numbers of a fixed width, each with what it counts."""
     facts: tuple[Fact, ...] = tuple((f"{n:>{_NUMBER},}", "", what) for n, what in rows)
     if facts:
         yield Facts(facts, values=False)
 
 
-def _laws(laws: Laws) -> Iterator[Block]:
-    """What gradient flow conserves because of each symmetry."""
-    yield Say("\nWhat gradient flow conserves because of them:", "bold")
-    for law in laws.every:
-        said = f"nothing that is known: {law.reason}"
-        if law.formula is not None:
-            said = f"{law.formula} ({counted(law.count, 'scalar')})"
-        yield Say(f"  {law.name}, {law.where}: {said}", width=100)
-    yield Say(f"  {laws.independent:,} of these scalars are independent.", width=100)
-
-
-def _choices(choices: Sequence[Choice]) -> Iterator[Block]:
-    """What each design choice removes and adds."""
-    yield Say("\nHow each design choice changes these numbers:", "bold")
-    for choice in choices:
-        yield Say(f"  {_sentence(choice)}", width=100)
-
-
 def _sentence(choice: Choice) -> str:
+    """What a design choice removes and adds."""
     more = [f"{n:,} of {group}" for group, n in choice.change.items() if n > 0]
     less = [f"{-n:,} of {group}" for group, n in choice.change.items() if n < 0]
     name = choice.name[0].upper() + choice.name[1:]
-    if not more and not less:
-        return f"{name}, instead of {choice.instead}: no effect on symmetries."
-    parts = []
-    if more:
-        parts.append(f"removes {listed(more)}")
-    if less:
-        parts.append(f"{'adds' if not more else 'but adds'} {listed(less)}")
-    return f"{name}, instead of {choice.instead}: {', '.join(parts)}."
-
-
-@tabled.register
-def table_of_explanation(told: Explanation) -> Table:
-    """All symmetries of what is explained."""
-    return symmetries_of(told.finding)
+    parts = [f"removes {listed(more)}"] if more else []
+    parts += [f"{'but ' * bool(more)}adds {listed(less)}"] if less else []
+    effect = ", ".join(parts) or "no effect on symmetries"
+    return f"{name}, instead of {choice.instead}: {effect}."

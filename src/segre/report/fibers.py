@@ -1,23 +1,29 @@
-"""Answers about given weights of small networks: same function, strata, recovered weights."""
+"""Answers about given weights of small networks: same function, strata, recovery, optimality."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
 
-from segre.geometry.polynomial_stratum import FilterPoint, PolynomialPoint, QuadraticPoint
-from segre.geometry.recovery.answer import Recovered
-from segre.geometry.strata import Stratum
-from segre.geometry.verdict import Comparison
-from segre.report.blocks import Block, Fact, Facts, Say, Table, Title
+from segre.report.blocks import Blocks, Fact, Facts, Say, Table, Title
 from segre.report.views import view
+from segre.values import counted
+
+if TYPE_CHECKING:
+    from segre.geometry.polynomial_stratum import FilterPoint, PolynomialPoint, QuadraticPoint
+    from segre.geometry.recovery.answer import Recovered
+    from segre.geometry.strata import Stratum
+    from segre.geometry.verdict import Comparison
+    from segre.optimum.certificate import Optimum
 
 _COLOURS = {"same": "bold green", "different": "bold red", "undecided": "bold yellow"}
 _TANGENT = "dimensions of the tangent space at these weights"
 
 
-@view.register
-def of_comparison(found: Comparison) -> Iterator[Block]:
+@view
+def of_comparison(found: Comparison) -> Blocks:
     """The verdict and what it rests on."""
     yield Title("Are two networks the same function?", terminal=False)
     proved = "proved" if found.proved else "not proved"
@@ -34,8 +40,8 @@ def of_comparison(found: Comparison) -> Iterator[Block]:
         yield Say(f"  first difference: {found.first_difference.invariant}", wrap=False)
 
 
-@view.register
-def of_stratum(found: Stratum) -> Iterator[Block]:
+@view
+def of_stratum(found: Stratum) -> Blocks:
     """What kind of point it is, and the numbers behind it."""
     yield Title("A point of the function space", terminal=False)
     every = "dimensions spanned by the tangent spaces at all weights with this function"
@@ -65,8 +71,8 @@ def _arithmetic(found: Any) -> Fact:
     return "arithmetic", "", "exact" if found.exact else "float64, tolerance 1e-9"
 
 
-@view.register
-def of_filter_point(found: FilterPoint) -> Iterator[Block]:
+@view
+def of_filter_point(found: FilterPoint) -> Blocks:
     """The kind of point, and all filters with this function."""
     yield from _point(found, _filters(found))
 
@@ -87,8 +93,8 @@ def _filters(found: FilterPoint) -> Iterator[Fact]:
         yield "tangents", str(found.tangent_span), said
 
 
-@view.register
-def of_quadratic_point(found: QuadraticPoint) -> Iterator[Block]:
+@view
+def of_quadratic_point(found: QuadraticPoint) -> Blocks:
     """The kind of point, the signature, and whether output signs make it a boundary point."""
     n, m, _ = found.spec.widths
     plus, minus = found.signature
@@ -107,7 +113,7 @@ def of_quadratic_point(found: QuadraticPoint) -> Iterator[Block]:
     )
 
 
-def _point(found: PolynomialPoint, facts: Iterable[Fact]) -> Iterator[Block]:
+def _point(found: PolynomialPoint, facts: Iterable[Fact]) -> Blocks:
     yield Title(str(found.spec))
     first: list[Fact] = [
         ("point", "", _kind(found)),
@@ -118,8 +124,8 @@ def _point(found: PolynomialPoint, facts: Iterable[Fact]) -> Iterator[Block]:
     yield Facts((*first, *facts, _arithmetic(found)))
 
 
-@view.register
-def of_recovered(found: Recovered) -> Iterator[Block]:
+@view
+def of_recovered(found: Recovered) -> Blocks:
     """The matrices found, with their accuracy and the method."""
     yield Title("Weights from queries", terminal=False)
     facts: list[Fact] = [
@@ -144,11 +150,47 @@ def of_recovered(found: Recovered) -> Iterator[Block]:
             yield from _matrix(f"{name} of the other pair with this function", head[name])
 
 
-def _matrix(name: str, rows: list[list[Any]]) -> Iterator[Block]:
+def _matrix(name: str, rows: list[list[Any]]) -> Blocks:
     cells = [[x if isinstance(x, str) else f"{x:.6g}" for x in row] for row in rows]
     width = max(len(cell) for row in cells for cell in row)
+    aligned = [[f"{cell:>{width}}" for cell in row] for row in cells]
     yield Say(f"{name} =")
-    lines = tuple(tuple(f"{cell:>{width}}" for cell in row) for row in cells)
-    lines = tuple((f"  {row[0]}", *row[1:]) for row in lines)
-    columns = ("",) * len(lines[0])
-    yield Table(name, "", columns, lines, (True,) * len(columns))
+    columns = ("",) * len(cells[0])
+    lines = tuple((f"  {first}", *rest) for first, *rest in aligned)
+    yield Table("", columns, lines, (True,) * len(columns))
+
+
+@view
+def of_optimum(found: Optimum) -> Blocks:
+    """The objective, the proved bound, and the gap between them."""
+    yield Title("Distance from the global optimum", "bounded", terminal=False)
+    heads = counted(found.heads, "head")
+    yield Say(f"objective of the {heads}: {up(found.objective)}", wrap=False)
+    yield Say(f"proved for any number of heads: at least {down(found.bound)}", wrap=False)
+    share = f" ({up(found.gap / found.objective, 2)} of the objective)" if found.objective else ""
+    said = f"gap: {up(found.gap, 3)}{share}; no training can improve by more than that"
+    yield Say(said, wrap=False)
+    if found.certain > 0:
+        said = f"the solver's own weights, with {counted(found.rank, 'head')}, improve by at least "
+        yield Say(said + down(found.certain, 3), wrap=False)
+
+
+def up(value: Fraction, digits: int = 10) -> str:
+    """A number rounded up to the given digits.
+
+    >>> up(Fraction(2, 3), 3), down(Fraction(2, 3), 3), up(Fraction(1, 3 * 10**9), 2)
+    ('0.667', '0.666', '3.4e-10')
+    """
+    return _rounded(value, digits, ROUND_CEILING)
+
+
+def down(value: Fraction, digits: int = 10) -> str:
+    """A number rounded down to the given digits."""
+    return _rounded(value, digits, ROUND_FLOOR)
+
+
+def _rounded(value: Fraction, digits: int, how: str) -> str:
+    context = Context(prec=digits, rounding=how, Emin=-(10**9), Emax=10**9)
+    number = context.divide(Decimal(value.numerator), Decimal(value.denominator))
+    small = number != 0 and abs(number) < Decimal("0.001")
+    return format(number, "e" if small else "g").replace("e+", "e")

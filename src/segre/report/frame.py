@@ -17,17 +17,13 @@ def frame_of(answer: object) -> Any:
     frame = pandas.DataFrame(list(table.rows), columns=list(table.columns))
     for place, name in enumerate(table.columns):
         cells = [row[place] for row in table.rows]
-        known = [cell for cell in cells if cell is not None]
-        if len(known) < len(cells) and known and all(type(cell) is int for cell in known):
+        if None in cells and {int} == {type(cell) for cell in cells if cell is not None}:
             frame[name] = pandas.array(cells, dtype="Int64")  # else they would become floats
     return frame
 
 
 def csv_of(answer: object) -> str:
     """One line for each row of the answer's table, after the names of its columns."""
-    table = tabled(answer)
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(table.columns)
-    writer.writerows(table.rows)
+    table, text = tabled(answer), io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([table.columns, *table.rows])
     return text.getvalue().removesuffix("\n")

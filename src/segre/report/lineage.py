@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from segre.checkpoint.content_hash import STEPS, ContentHash, Hashes
 from segre.checkpoint.lineage import Lineage, Relation
-from segre.report.blocks import Block, Facts, Figure, Say, Table, Title, Tree, table
-from segre.report.charts import heat_map
-from segre.report.views import drawn, tabled, view
+from segre.report.blocks import Blocks, Facts, Figure, Say, Title, Tree, data, on_page, table
+from segre.report.charts import axis, heat_map
+from segre.report.views import view
 
 _COLOURS = {"unrelated": "bold yellow", "undecided": "bold yellow"}
 _EDGES = 4
@@ -19,8 +19,8 @@ _DISTANCES = (
 )
 
 
-@view.register
-def of_relation(found: Relation) -> Iterator[Block]:
+@view
+def of_relation(found: Relation) -> Blocks:
     """The verdict, its evidence, and how certain it is."""
     yield Title("Do two checkpoints have a common origin?", terminal=False)
     yield Say(found.said, _COLOURS.get(found.verdict, "bold green"))
@@ -32,6 +32,7 @@ def of_relation(found: Relation) -> Iterator[Block]:
             "this is evidence of a common origin; it does not show which checkpoint came first",
             "dim",
         )
+    yield from _pairs(found)
 
 
 def _relatives(found: Relation) -> str:
@@ -42,9 +43,10 @@ def _relatives(found: Relation) -> str:
     return f"{kin.in_words(digits)} ({kin.members:,} asked{mean})"
 
 
-@view.register
-def of_lineage(found: Lineage) -> Iterator[Block]:
+@view
+def of_lineage(found: Lineage) -> Blocks:
     """One pair in words; several as tables."""
+    yield on_page(_plots(found))
     if len(found.pairs) == 1:
         yield from of_relation(found.pairs[0])
         return
@@ -58,9 +60,8 @@ def of_lineage(found: Lineage) -> Iterator[Block]:
         return pair.distance if pair.kinship is None or pair.kinship.members else None
 
     yield table(
-        "pairs",
-        "",
-        found,
+        "Pairs",
+        found.pairs,
         ("pair", lambda pair: " - ".join(name[skipped:] for name in (pair.one, pair.two))),
         *("verdict", ("relatives", shared, ">"), ("distance", distance, ".2g")),
         wraps=("pair", "verdict", "relatives", "distance"),
@@ -72,6 +73,7 @@ def of_lineage(found: Lineage) -> Iterator[Block]:
     if found.calibration:
         words = "relatives: the nearest heads and units in the other model"
         yield Say(f"{words}; {found.calibration}", "dim")
+    yield from _pairs(*found.pairs)
 
 
 def _trees(found: Lineage, skipped: int) -> Iterator[Tree]:
@@ -96,8 +98,7 @@ def _common(names: Sequence[str]) -> int:
     return len(folders.pop()) if len(folders) == 1 else 0
 
 
-@drawn.register
-def plots_of_lineage(found: Lineage) -> Iterator[Figure]:
+def _plots(found: Lineage) -> Blocks:
     """The tree of distances, and distances as a map in the order of the tree."""
     from scipy.cluster.hierarchy import dendrogram
 
@@ -108,14 +109,12 @@ def plots_of_lineage(found: Lineage) -> Iterator[Figure]:
     cells = [[float(found.distances[i, j]) for j in order] for i in order]
     origins = f"{len(found.groups)} origin{'s' * (len(found.groups) != 1)}"
     distances = heat_map(
+        "Distances",
         ("checkpoint", labels),
         ("checkpoint", labels),
         cells,
         what="distance",
         look={"colorscale": "Blues_r", "zmin": 0, "zmax": 2**0.5, "texttemplate": "%{z:.2f}"},
-        key="distances",
-        title="Distances",
-        alt="A map of the distances between all checkpoints.",
         takeaway=f"{len(names)} checkpoints, {origins}.",
         note=_DISTANCES,
     )
@@ -125,34 +124,28 @@ def plots_of_lineage(found: Lineage) -> Iterator[Figure]:
     )
     leaves = range(5, 10 * len(names), 10)
     layout = {
-        "xaxis": {"title": {"text": "distance to nearest relatives (average linkage)"}},
+        "xaxis": axis("distance to nearest relatives (average linkage)"),
         "yaxis": {"tickvals": list(leaves), "ticktext": labels[::-1]},
         "showlegend": False,
     }
     title = f"{len(names)} checkpoints, {origins}: tree"
-    alt = "A tree of the checkpoints, by average linkage."
-    yield Figure("tree", title, alt, "", lines, layout, distances.numbers, distances.height)
+    yield Figure(title, "", lines, layout, distances.numbers, distances.height)
     yield distances
 
 
-@tabled.register(Lineage)
-@tabled.register(Relation)
-def table_of_pairs(found: Lineage | Relation) -> Table:
-    """Every pair: verdict, relatives, distance."""
-    pairs = found.pairs if isinstance(found, Lineage) else (found,)
-    return table(
-        "pairs",
-        "Pairs",
-        pairs,
+def _pairs(*pairs: Relation) -> Blocks:
+    """Every pair as data: verdict, relatives, distance."""
+    columns = (
         *("one", "two", "verdict"),
         ("relatives", lambda pair: pair.kinship and pair.kinship.share),
         ("threshold", lambda pair: pair.kinship and pair.kinship.threshold),
         *("distance", "reason"),
     )
+    yield data([table("Pairs", pairs, *columns)])
 
 
-@view.register
-def of_hash(found: ContentHash) -> Iterator[Block]:
+@view
+def of_hash(found: ContentHash) -> Blocks:
     """The hashes, and the numbers that lie on a rounding boundary."""
     facts = [("values", found.values, "the same values, for any file layout and dtype")]
     for level, own in found.functions.items():
@@ -170,17 +163,15 @@ def of_hash(found: ContentHash) -> Iterator[Block]:
             f"{'; '.join(own.edges[:_EDGES])}{more}"
         )
         yield from (Say(f"{level}, or: {other}") for other in own.others)
+    columns = ("part", "number: name", "value", "error")
+    yield data([table("Numbers", found.numbers, *columns)])
 
 
-@tabled.register
-def table_of_numbers(found: ContentHash) -> Table:
-    """Every number, and its rounding error."""
-    return table("numbers", "Numbers", found.numbers, "part", "number: name", "value", "error")
-
-
-@view.register
-def of_hashes(found: Hashes) -> Iterator[Block]:
+@view
+def of_hashes(found: Hashes) -> Blocks:
     """The hashes of each, and which agree."""
+    function = ("function", lambda one: one.function and one.function.hash)
+    yield data([table("Hashes", found.each, "model: name", "values", function)])
     for one in found.each:
         yield Title(one.name, style="bold")
         yield from of_hash(one)
@@ -190,10 +181,3 @@ def of_hashes(found: Hashes) -> Iterator[Block]:
             yield Say(f"same hash of the {what}: {', '.join(group)}", wrap=False)
     if len(found.groups) == len(found.each):
         yield Say(f"no two have the same hash of the {what}")
-
-
-@tabled.register
-def table_of_hashes(found: Hashes) -> Table:
-    """Every checkpoint, and its hashes."""
-    function = ("function", lambda one: one.function and one.function.hash)
-    return table("hashes", "Hashes", found.each, "model: name", "values", function)

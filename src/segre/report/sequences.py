@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import astuple, fields
+from dataclasses import fields
 
-from segre.report.blocks import Block, Figure, Say, Table, Title, table
+from segre.report.blocks import Blocks, Say, Title, data, on_page, table
 from segre.report.charts import Number, lines
-from segre.report.views import drawn, tabled, view
+from segre.report.views import view
 from segre.sequence.cost import CostLine, Costs
 from segre.values import counted
 
@@ -27,15 +26,14 @@ def short(count: int | None) -> str:
     return f"{value:.1f}{name}" if name else str(count)
 
 
-@view.register
-def of_costs(found: Costs) -> Iterator[Block]:
-    """A line for each number of tokens and kind of heads."""
+@view
+def of_costs(found: Costs) -> Blocks:
+    """A line for each number of tokens and kind of heads; for data, in full."""
     yield Title("Costs on long sequences", terminal=False)
     counts = {"mixing": "operations", "if dense": "dense", "maps": "maps"}
     counts |= {"bytes": "bytes", "state": "state"}
     yield table(
-        "costs",
-        "",
+        "Costs",
         found.lines,
         ("tokens", "tokens", ","),
         *("layers", "heads", "mechanism", "method"),
@@ -49,17 +47,11 @@ def of_costs(found: Costs) -> Iterator[Block]:
         kept = "outputs depend on later tokens" if state is None else kept
         total = short(found.total(tokens))
         yield Say(f"{tokens:,} tokens: {total} operations in total, {kept}", wrap=False)
+    yield data([table("Costs", found.lines, *(field.name for field in fields(CostLine)))])
+    yield on_page(_operations(found))
 
 
-@tabled.register
-def table_of_costs(found: Costs) -> Table:
-    """A line for each number of tokens and kind of heads, in full."""
-    columns = tuple(field.name for field in fields(CostLine))
-    return Table("costs", "Costs", columns, tuple(astuple(line) for line in found.lines))
-
-
-@drawn.register
-def plot_of_costs(found: Costs) -> Iterator[Figure]:
+def _operations(found: Costs) -> Blocks:
     """Operations of mixing against the number of tokens, compared with dense attention."""
     tokens = sorted(set(found.tokens))
     series: dict[str, list[Number]] = {}
@@ -69,6 +61,7 @@ def plot_of_costs(found: Costs) -> Iterator[Figure]:
         series.setdefault(f"{name}, if dense", []).append(line.dense)
     known = {name: values for name, values in series.items() if len(values) == len(tokens)}
     yield lines(
+        "Operations of mixing",
         tokens,
         known,
         y="operations",
@@ -76,7 +69,4 @@ def plot_of_costs(found: Costs) -> Iterator[Figure]:
         first="tokens",
         log_x=True,
         dotted=[name for name in known if name.endswith("if dense")],
-        key="operations",
-        title="Operations of mixing",
-        alt="Operations against the number of tokens, on logarithmic scales.",
     )

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Unpack
 
 import numpy as np
 
 from segre.fields.interface import Array
 from segre.geometry.slices import Cone, Discriminant, FiberCurve, Placed
-from segre.report.blocks import Block, Figure, Page, Row, Section, Table
+from segre.report.blocks import Block, Blocks, Figure, Row, Table, Title, measured, on_page
 from segre.report.charts import About, axis, figure, lines
-from segre.report.views import paged
+from segre.report.views import view
 
 _STRATA = {"fold": "@4", "crossing sheets": "@2", "rank drop of A": "@5", "smooth": "@3"}
 _CONE = (("z11 - z22", "2 z12", "z11 + z22"), ("z11 - z22", "z12 + z21", "z12 - z21"))
 _WALL = ("(a - c) / (a + c)", "b / (a + c)")
 
 
-@paged.register
-def page_of_cone(cone: Cone) -> Page:
+@view
+def of_cone(cone: Cone) -> Blocks:
     """The cone over the Segre variety in two cuts."""
     vertex = {"mode": "markers+text", "text": ["zero function"], "textposition": "middle right"}
     origin = _curve(np.zeros((3, 1)), **vertex, marker={"color": "@4", "size": 5})
@@ -29,27 +30,25 @@ def page_of_cone(cone: Cone) -> Page:
         for line in lines
     ]
     linear = _solid(
+        "The linear section z12 = z21",
         [_surface(cone.cone, 0.75), origin],
         _CONE[0],
-        key="linear",
-        title="The linear section z12 = z21",
-        alt="A double cone.",
         takeaway="Its vertex, the zero function, is singular.",
     )
     affine = _solid(
+        "The affine section z11 + z22 = 1",
         [_surface(cone.quadric, 0.3), *rulings],
         _CONE[1],
-        key="affine",
-        title="The affine section z11 + z22 = 1",
-        alt="A hyperboloid of one sheet, with two families of straight lines.",
         takeaway="It is ruled by lines of constant V (blue) and constant A (orange).",
     )
     title = "Functions of one attention layer, V ⊗ A: the cone over the Segre variety"
-    return _page(title, "Functions of one layer, in two slices of their space.", linear, affine)
+    yield from _shown(
+        title, "Functions of one layer, in two slices of their space.", linear, affine
+    )
 
 
-@paged.register
-def page_of_discriminant(cut: Discriminant) -> Page:
+@view
+def of_discriminant(cut: Discriminant) -> Blocks:
     """Products of two linear forms, their boundary, and points by stratum."""
     reach = max([1.9, *(1.15 * max(abs(point.x), abs(point.y)) for point in cut.placed)])
     wall = {
@@ -76,16 +75,16 @@ def page_of_discriminant(cut: Discriminant) -> Page:
     }
     rows = tuple((point.label, point.x, point.y, _stratum(point)) for point in cut.placed)
     drawn = figure(
+        "Quadratics (w·x)(k·x) = aX² + bXY + cY²",
         [wall, *map(_point, cut.placed)],
         layout,
-        Table("", "Points", ("point", *_WALL, "stratum"), rows),
+        Table("Points", ("point", *_WALL, "stratum"), rows),
         height=620,
-        key="wall",
-        title="Quadratics (w·x)(k·x) = aX² + bXY + cY²",
-        alt="A plane of quadratics: a disc of definite forms, and products of linear forms around.",
     )
     title = "d = 2, V = u wᵀ, A = k qᵀ, q fixed"
-    return _page(title, "Which quadratics one layer computes, and which it cannot reach.", drawn)
+    yield from _shown(
+        title, "Which quadratics one layer computes, and which it cannot reach.", drawn
+    )
 
 
 def _point(point: Placed) -> dict[str, Any]:
@@ -108,47 +107,45 @@ def _stratum(point: Placed) -> str:
     return words + ", boundary" * point.stratum.boundary
 
 
-@paged.register
-def page_of_fiber(curve: FiberCurve) -> Page:
+@view
+def of_fiber(curve: FiberCurve) -> Blocks:
     """A closed curve of weights beside the outputs, which stay constant."""
     way = {"color": curve.parameter.tolist(), "colorscale": "HSV", "width": 7}
     weights = _solid(
+        "Three of the weights along the fiber",
         [_curve(curve.curve.T, line=way)],
         curve.names,
-        key="weights",
-        title="Three of the weights along the fiber",
-        alt="A closed curve in space.",
         takeaway="The weights move along a closed curve.",
     )
     outputs = lines(
+        "Outputs along the curve",
         curve.parameter.tolist(),
         {f"output {n}": output.tolist() for n, output in enumerate(curve.outputs.T, 1)},
         y="outputs at two inputs",
         first="position on the curve s",
         mode="lines",
         height=weights.height,
-        key="outputs",
-        title="Outputs along the curve",
-        alt="Horizontal lines: the outputs at two inputs do not change along the curve.",
         takeaway=f"The outputs change by {curve.deviation:.0e}, which is rounding.",
     )
-    return _page(
+    yield from _shown(
         f"One function, many weights: {curve.spec}", "A curve on a fiber.", weights, outputs
     )
 
 
-def _page(title: str, lead: str, *figures: Figure) -> Page:
+def _shown(title: str, lead: str, *figures: Figure) -> Blocks:
     block: Block = Row(figures) if len(figures) > 1 else figures[0]
-    return Page(title, "", (), (Section.measured("slice", "Drawn", lead, "", "", block),))
+    yield Title(title)
+    yield on_page([measured("slice", "Drawn", lead, "", block)])
 
 
 def _solid(
-    traces: Sequence[dict[str, Any]], names: Sequence[str], **about: Unpack[About]
+    title: str, traces: Sequence[dict[str, Any]], names: Sequence[str], **about: Unpack[About]
 ) -> Figure:
     """A figure in space: the names of its axes, and the ends of its curves as numbers."""
     scene = {f"{letter}axis": axis(name) for letter, name in zip("xyz", names, strict=True)}
     layout = {"scene": scene, "showlegend": False, "margin": {"l": 0, "r": 0, "t": 0, "b": 0}}
-    return figure(traces, layout, Table("", "", tuple(names), tuple(_ends(traces))), 520, **about)
+    numbers = Table("", tuple(names), tuple(_ends(traces)))
+    return replace(figure(title, traces, layout, numbers, **about), height=520)
 
 
 def _ends(traces: Sequence[dict[str, Any]]) -> Iterator[tuple[float, ...]]:

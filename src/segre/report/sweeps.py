@@ -7,21 +7,22 @@ from typing import Any
 
 from segre.finding import Status, proved
 from segre.report.blocks import (
-    Block,
+    Blocks,
     Facts,
     Figure,
-    Page,
     Row,
     Say,
-    Section,
     Table,
     Tile,
     Title,
+    data,
+    measured,
+    on_page,
     table,
     tiles,
 )
 from segre.report.charts import Number, axis, figure, heat_map
-from segre.report.views import paged, tabled, view
+from segre.report.views import view
 from segre.sweep.builtin import Builtin
 from segre.sweep.export import table as rows_of_store
 from segre.sweep.fit import Fit
@@ -38,15 +39,15 @@ _BOUND = "lower-bound"
 _COLOURS = {"fails": "@4", "undecided": "@2", "undefined": "@6", _BOUND: "@2"}
 
 
-@view.register
-def of_swept(swept: Swept) -> Iterator[Block]:
+@view
+def of_swept(swept: Swept) -> Blocks:
     """The state of the sweep, and what this run did."""
     yield from of_standing(swept.standing)
     yield from of_run(swept.ran)
 
 
-@view.register
-def of_run(ran: Ran) -> Iterator[Block]:
+@view
+def of_run(ran: Ran) -> Blocks:
     """What one run did."""
     rate = f", {ran.done / ran.seconds:.0f} per second" if ran.done and ran.seconds else ""
     rest = f"; {ran.left:,} left, run the same command to continue" if ran.left else ""
@@ -62,8 +63,8 @@ def of_run(ran: Ran) -> Iterator[Block]:
     yield Say(f"{did}; {ran.before:,} were done before{rest}", wrap=False)
 
 
-@view.register
-def of_standing(found: Standing) -> Iterator[Block]:
+@view
+def of_standing(found: Standing) -> Blocks:
     """The state of a sweep."""
     yield Title(f"Sweep {found.name}", terminal=False)
     refuted = found.verdicts.get("fails", 0)
@@ -71,7 +72,7 @@ def of_standing(found: Standing) -> Iterator[Block]:
         word = "counterexample" if refuted == 1 else "counterexamples"
         said = f"{refuted:,} {word} to {found.claim}"
         yield Say(said, "bold red" if refuted else "green", wrap=False)
-        yield from _rows("counterexamples", found.counterexamples, refuted)
+        yield from _rows(found.counterexamples, refuted)
     planned = "" if found.planned is None else f" of {found.planned:,}"
     # a sweep computes: no dimension in it is known by a theorem
     known = {proved(None) if one == "proved" else one: n for one, n in found.statuses.items()}
@@ -90,7 +91,8 @@ def of_standing(found: Standing) -> Iterator[Block]:
     if found.undecided:
         number = found.verdicts["undecided"]
         yield Say(f"undecided, {min(number, len(found.undecided)):,} of {number:,}:", wrap=False)
-        yield from _rows("undecided", found.undecided, number)
+        yield from _rows(found.undecided, number)
+    yield data(_stored(found))
 
 
 def _tiles(found: Standing, planned: str) -> Iterator[Tile]:
@@ -110,32 +112,25 @@ def _counts(counts: dict[str, int]) -> str:
     return ", ".join(f"{number:,} {name}" for name, number in counts.items()) or "nothing yet"
 
 
-def _rows(key: str, rows: Sequence[Stored], total: int) -> Iterator[Block]:
+def _rows(rows: Sequence[Stored], total: int) -> Blocks:
     if not rows:
         return
     spec = ("  spec", lambda row: f"  {row.spec}")
     numbers = [(name, name, "d") for name in ("parameters", "lower", "upper")]
     closed = ("closed form", "closed_form", "d")
-    yield table(key, "", rows, spec, *numbers, closed, empty="-")
+    yield table("", rows, spec, *numbers, closed, empty="-")
     if total > len(rows):
         yield Say(f"  and {total - len(rows):,} more: segre sweep export", wrap=False)
 
 
-@tabled.register
-def table_of_standing(found: Standing) -> Table:
+def _stored(found: Standing) -> Iterator[Table]:
     """Every row of the store as it is now, as `export` writes it."""
     names, rows = rows_of_store(found.store)
-    return Table("rows", found.name, names, rows)
+    yield Table(found.name, names, rows)
 
 
-@tabled.register
-def table_of_swept(swept: Swept) -> Table:
-    """The same, after a run."""
-    return table_of_standing(swept.standing)
-
-
-@view.register
-def of_verified(found: Verified) -> Iterator[Block]:
+@view
+def of_verified(found: Verified) -> Blocks:
     """What computing rows again has shown."""
     wrong = len({one.spec for one in found.differences})
     rest = f"; {found.without:,} rows have no result" if found.without else ""
@@ -151,8 +146,8 @@ def of_verified(found: Verified) -> Iterator[Block]:
         yield Say(f"  and {len(found.differences) - _FEW:,} more: --json lists them", wrap=False)
 
 
-@view.register
-def of_builtin(found: Builtin) -> Iterator[Block]:
+@view
+def of_builtin(found: Builtin) -> Blocks:
     """The sweeps that come with segre."""
     for name, plan in found.plans.items():
         number = f"{plan.draw:,} drawn" if plan.draw is not None else "exhaustive"
@@ -162,8 +157,8 @@ def of_builtin(found: Builtin) -> Iterator[Block]:
             yield Say(f"  claim: {plan.claim.text}", wrap=False)
 
 
-@view.register
-def of_fit(found: Fit) -> Iterator[Block]:
+@view
+def of_fit(found: Fit) -> Blocks:
     """Formulas, where they hold, and how they did on new architectures."""
     meet = f"; for {found.unproved:,} of them the bounds do not meet" if found.unproved else ""
     none = f"; {len(found.unknown):,} other rows have no bounds" if found.unknown else ""
@@ -188,6 +183,13 @@ def of_fit(found: Fit) -> Iterator[Block]:
         yield Say(f"The search was stopped early: {CUT_SHORT}.", "yellow", wrap=False)
     said = "A formula found this way is a conjecture: state it as a claim and test it in a sweep."
     yield Say(said, wrap=False)
+    columns = (
+        ("dimension", lambda piece: str(piece.law)),
+        *("where: place", "rows", "rows proved: proved"),
+        ("fresh", lambda piece: len(piece.fresh)),
+        ("new proved", lambda piece: len(piece.tested.proved)),
+    )
+    yield data([table("Formulas", found.pieces, *columns)])
 
 
 def _agree(met: int, ranked: int, allowed: int) -> str:
@@ -196,6 +198,7 @@ def _agree(met: int, ranked: int, allowed: int) -> str:
     return ", ".join(f"{count:,} {how}" for how, count in said.items() if count)
 
 
+<<<<<<< HEAD
 @tabled.register
 def table_of_fit(found: Fit) -> Table:
     """A row for each formula."""
@@ -213,32 +216,36 @@ def table_of_fit(found: Fit) -> Table:
 
 @paged.register
 def page_of_picture(sweep: Picture) -> Page:
+=======
+@view
+def of_picture(sweep: Picture) -> Blocks:
+>>>>>>> main
     """Dimension against prediction, and two maps."""
     count = sum(cell.fails for cell in sweep.cells)
     maps = (
         _map(
+            "Redundant share of the parameters",
             sweep,
             lambda cell: cell.redundancy,
+            "share",
             {"text": lambda cell: f"{cell.rows} architectures"},
-            key="redundancy",
-            title="Redundant share of the parameters",
         ),
         _map(
+            f"Counterexamples: {count or 'none'} (of rows)",
             sweep,
             lambda cell: cell.fails,
+            "architectures",
             {
                 "text": lambda cell: f"{cell.fails}/{cell.rows}" if cell.fails else str(cell.rows),
                 "texttemplate": "%{text}",
                 "colorscale": "Reds",
             },
-            key="counterexamples",
-            title=f"Counterexamples: {count or 'none'} (of rows)",
         ),
     )
     lead = f"{len(sweep.marks):,} architectures; counterexamples: {count or 'none'}."
-    blocks = Row((_marks(sweep), *maps))
-    section = Section.measured("sweep", "Dimensions", lead, "", "", blocks)
-    return Page(sweep.name, sweep.claim, (), (section,))
+    yield from (Title(sweep.name), Title(sweep.claim))
+    plots = Row((_marks(sweep), *maps))
+    yield on_page([measured("sweep", "Dimensions", lead, "", plots)])
 
 
 def _marks(sweep: Picture) -> Figure:
@@ -250,16 +257,14 @@ def _marks(sweep: Picture) -> Figure:
     for mark in sorted(sweep.marks, key=lambda mark: mark.verdict == "fails"):
         groups.setdefault((mark.verdict, mark.known), []).append(mark)
     return figure(
+        "Dimension against prediction",
         [*(_group(*kind, marks) for kind, marks in groups.items()), equal],
         {
             "xaxis": axis(f"predicted: {sweep.prediction}"[:60]),
             "yaxis": axis("dimension (open marks: from lower to upper bound)"),
             "showlegend": bool(sweep.marks),
         },
-        table("", "", sweep.marks, "spec", "predicted", "lower", "upper", "verdict"),
-        key="dimensions",
-        title="Dimension against prediction",
-        alt="A point for each architecture: its dimension, and what was predicted.",
+        table("", sweep.marks, "spec", "predicted", "lower", "upper", "verdict"),
     )
 
 
@@ -269,7 +274,7 @@ def _group(verdict: str, known: bool, marks: Sequence[Mark]) -> dict[str, Any]:
     up = [0 if mark.upper is None else mark.upper - mark.lower for mark in marks]
     reach = {"type": "data", "array": up, "arrayminus": [0] * len(up), "thickness": 1, "width": 0}
     shape = "x" if verdict == "fails" else "circle"
-    symbol = shape if known else f"{shape}-open"
+    look = {"color": _COLOURS.get(verdict, "@1"), "symbol": f"{shape}{'-open' * (not known)}"}
     return {
         "mode": "markers",
         "name": f"{verdict.replace('-', ' ')}{what} ({len(marks):,})",
@@ -277,22 +282,16 @@ def _group(verdict: str, known: bool, marks: Sequence[Mark]) -> dict[str, Any]:
         "y": [mark.lower for mark in marks],
         "text": [mark.spec for mark in marks],
         "error_y": {"visible": not known, "symmetric": False, **reach},
-        "marker": {
-            "color": _COLOURS.get(verdict, "@1"),
-            "size": 6,
-            "opacity": 0.6,
-            "symbol": symbol,
-        },
+        "marker": {**look, "size": 6, "opacity": 0.6},
     }
 
 
 def _map(
+    title: str,
     sweep: Picture,
     number: Callable[[Architectures], Number],
+    what: str,
     look: dict[str, Any],
-    *,
-    key: str,
-    title: str,
 ) -> Figure:
     """A map over two fields of the sweep; functions in `look` are asked of each cell."""
     known = {(cell.x, cell.y): cell for cell in sweep.cells}
@@ -303,12 +302,10 @@ def _map(
 
     asked = {name: grid(own, "") if callable(own) else own for name, own in look.items()}
     return heat_map(
+        title,
         (sweep.y, list(map(str, up))),
         (sweep.x, list(map(str, across))),
         grid(number, None),
-        what="share" if key == "redundancy" else "architectures",
+        what=what,
         look={"zmin": 0, **asked},
-        key=key,
-        title=title,
-        alt=f"A map over {sweep.x} and {sweep.y}.",
     )

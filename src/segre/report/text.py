@@ -13,23 +13,18 @@ from rich.text import Text
 from segre.report.blocks import (
     Block,
     Cell,
-    Fact,
     Facts,
-    Fold,
     Items,
-    Only,
     Parts,
-    Prose,
-    Row,
     Say,
-    Section,
     Table,
     Tile,
     Title,
     Tree,
+    flat,
 )
 from segre.report.console import captured, plain_console
-from segre.report.views import view
+from segre.report.views import blocks_of
 
 if TYPE_CHECKING:
     from rich.table import Table as Grid
@@ -52,7 +47,7 @@ COLOURS = {
 
 def print_text(answer: object) -> None:
     """Print an answer."""
-    write(plain_console(), view(answer))
+    write(plain_console(), blocks_of(answer))
 
 
 def text_of(answer: object) -> str:
@@ -68,30 +63,26 @@ def text_of(answer: object) -> str:
 
 def write(console: Console, blocks: Iterable[Block]) -> None:
     """Print blocks, one after the other; plots and documents have no text."""
-    for block in blocks:
-        if isinstance(block, Say) and block.width:
-            _write_paragraph(console, block)
-        elif isinstance(block, Say):
-            console.print(block.text, style=block.style or None, soft_wrap=not block.wrap)
-        elif isinstance(block, Title):
-            if block.terminal:
-                console.print(Text(block.text, style=block.style), soft_wrap=True)
-        elif isinstance(block, Facts):
-            _write_facts(console, block)
-        elif isinstance(block, Table):
-            console.print(grid_of(block))
-            if block.note:
-                console.print(block.note)
-        elif isinstance(block, Prose):
-            write(console, map(Say, block.paragraphs))
-        elif isinstance(block, Items):
-            _write_items(console, block)
-        elif isinstance(block, Tree):
-            console.print(_tree(block))
-        elif isinstance(block, Parts):
-            console.print(_parts(block.sections))
-        elif isinstance(block, Row | Fold) or (isinstance(block, Only) and block.terminal):
-            write(console, block.blocks)
+    for block in flat("terminal", blocks):
+        match block:
+            case Say(width=width) if width:
+                _write_paragraph(console, block)
+            case Say(text, style, wrap):
+                console.print(text, style=style or None, soft_wrap=not wrap)
+            case Title(text, style=style, terminal=True):
+                console.print(Text(text, style=style), soft_wrap=True)
+            case Facts():
+                _write_facts(console, block)
+            case Table(note=note):
+                console.print(grid_of(block))
+                if note:
+                    console.print(note)
+            case Items():
+                _write_items(console, block)
+            case Tree():
+                console.print(_tree(block))
+            case Parts():
+                console.print(_parts(block))
 
 
 def _write_paragraph(console: Console, said: Say) -> None:
@@ -127,15 +118,21 @@ def _write_items(console: Console, block: Items) -> None:
 
 def _write_facts(console: Console, facts: Facts) -> None:
     """Name, value and remark in columns; long remarks wrap under themselves."""
-    lines = [_line(row, grouped=facts.grouped) for row in facts.rows]
-    named = max(len(name) for name, _, _, _ in lines)
-    numbered = max(len(value) for _, value, _, _ in lines)
+    tiles = [row if isinstance(row, Tile) else None for row in facts.rows]
+    lines = [
+        (row.label, row.value, row.remark)
+        if isinstance(row, Tile)
+        else (row[0], shown(row[1], "," * (facts.grouped and isinstance(row[1], int))), row[2])
+        for row in facts.rows
+    ]
+    named = max(len(name) for name, _, _ in lines)
+    numbered = max(len(value) for _, value, _ in lines)
     margin = named + numbered + 4 if facts.values else named + 2
-    for name, value, words, status in lines:
+    for (name, value, words), tile in zip(lines, tiles, strict=True):
         head = Text(f"{name:<{named}}  {f'{value:>{numbered}}  ' * facts.values}")
         head.stylize("bold", 0, named)
-        if status is not None:
-            head.append(words, style=COLOURS.get(status))
+        if tile is not None:
+            head.append(words, style=COLOURS.get(tile.status))
             console.print(head, soft_wrap=True)
             continue
         first, *rest = _wrapped(words, max(24, console.width - margin))
@@ -144,15 +141,6 @@ def _write_facts(console: Console, facts: Facts) -> None:
         console.print(head, soft_wrap=True)
         for line in rest:
             console.print(" " * margin + line, soft_wrap=True)
-
-
-def _line(row: Fact, *, grouped: bool) -> tuple[str, str, str, str | None]:
-    """A name, its value and remark as text, and its status if it has one of its own."""
-    if isinstance(row, Tile):
-        return row.label, row.value, row.remark, row.status
-    name, value, words = row
-    many = grouped and isinstance(value, int)
-    return name, shown(value, "," if many else ""), words, None
 
 
 def _wrapped(text: str, width: int) -> list[str]:
@@ -200,7 +188,7 @@ def grid_of(table: Table) -> Grid:
     return grid
 
 
-def _parts(sections: Sequence[Section]) -> Grid:
+def _parts(parts: Parts) -> Grid:
     """A few lines for each part: its title, how the answer is known, and the answer."""
     from rich.table import Table as Grid
 
@@ -208,7 +196,7 @@ def _parts(sections: Sequence[Section]) -> Grid:
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column(no_wrap=True)
     grid.add_column()
-    for part in sections:
+    for part in parts.sections:
         status = Text(part.status, COLOURS[part.status])
         grid.add_row(part.title, status, Text(part.lead or part.reason, "" if part.lead else "dim"))
     return grid
@@ -218,6 +206,5 @@ def _tree(tree: Tree) -> Branches:
     from rich.tree import Tree as Branches
 
     root = Branches(Text(tree.name))
-    for branch in tree.branches:
-        root.add(_tree(branch))
+    root.children = [_tree(branch) for branch in tree.branches]
     return root

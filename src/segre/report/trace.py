@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 
 import numpy as np
 
 from segre.fields.interface import Array
 from segre.inspect.trace import WAYS, Trace
 from segre.report.blocks import (
-    Block,
-    Cell,
-    Page,
+    Blocks,
+    Figure,
     Say,
-    Section,
     Table,
     Title,
+    data,
     elsewhere,
+    measured,
+    on_page,
     table,
     terminal,
 )
 from segre.report.charts import heat_map
 from segre.report.diagnosis import named
-from segre.report.views import paged, tabled, view
+from segre.report.views import view
 from segre.values import listed
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
@@ -31,26 +31,24 @@ _MOST = 12  # tokens that are listed
 LENGTHS = ("none", "one", "two", "three", "more")
 
 
-@view.register
-def of_trace(found: Trace) -> Iterator[Block]:
+@view
+def of_trace(found: Trace) -> Blocks:
     """A strip for every method, then the tokens with the largest scores."""
-    yield Title(_head(found), found.status, style="bold")
+    yield Title("Which tokens this output comes from", found.status, terminal=False)
+    yield Title(_head(found), style="bold")
     for name, words in WAYS.items():
         yield terminal(Say(f"{name:<10}{strip(found.scores[name])}  {words}", wrap=False))
     yield Say()
     texts = [word.strip() for word in found.words] or [""] * len(found.ids)
-    yield terminal(
-        table(
-            "tokens",
-            "",
-            _most(found),
-            ("token", int, "d"),
-            ("", lambda token: texts[token]),
-            *((name, found.scores[name].__getitem__, ".3g") for name in WAYS),
-        )
-    )
-    yield elsewhere(table_of_trace(found))
-    yield Say(terms_in_words(found))
+    columns = [(name, found.scores[name].__getitem__, ".3g") for name in WAYS]
+    most = table("Tokens", _most(found), ("token", int, "d"), ("", texts.__getitem__), *columns)
+    every = _every_token(found)
+    yield from (terminal(most), elsewhere(every), data([every]))
+    said = terms_in_words(found)
+    yield Say(said)
+    how = " ".join(f"{words[:1].upper()}{words[1:]}." for words in WAYS.values())
+    lead, blocks = f"{said[:1].upper()}{said[1:]}.", (_strips(found), every)
+    yield on_page([measured("trace", "Contributions of tokens", lead, how, *blocks)])
 
 
 def _head(found: Trace) -> str:
@@ -99,22 +97,15 @@ def _most(found: Trace) -> list[int]:
     return sorted(int(token) for token in top)
 
 
-@tabled.register
-def table_of_trace(found: Trace) -> Table:
+def _every_token(found: Trace) -> Table:
     """One row for each token."""
     every = {name: found.scores[name] for name in WAYS}
     every |= dict(zip(LENGTHS, found.lengths, strict=True))
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (
-            token,
-            found.words[token] if found.words else "",
-            *(float(x[token]) for x in every.values()),
-        )
-        for token in range(len(found.ids))
-    )
+    numbers = zip(*(values.astype(float).tolist() for values in every.values()), strict=True)
+    texts = found.words or [""] * len(found.ids)
+    rows = tuple((n, text, *own) for n, (text, own) in enumerate(zip(texts, numbers, strict=True)))
     numeric = (True, False, *(True,) * len(every))
-    names = ("token", "text", *every)
-    return Table("trace", "Contributions of tokens", names, rows, numeric)
+    return Table("Contributions of tokens", ("token", "text", *every), rows, numeric)
 
 
 def _agreement(found: Trace, labels: list[int | str]) -> str:
@@ -127,29 +118,15 @@ def _agreement(found: Trace, labels: list[int | str]) -> str:
     return f"{most} of {len(WAYS)} methods say that token {labels[token]} matters most."
 
 
-@paged.register
-def page_of_trace(found: Trace) -> Page:
-    """Scores of tokens by every method, and the table."""
+def _strips(found: Trace) -> Figure:
+    """Scores of tokens by every method."""
     names = [f"{token} {word.strip()}" for token, word in enumerate(found.words)]
     labels: list[int | str] = list(names or range(len(found.ids)))
-    scores = heat_map(
+    return heat_map(
+        "Scores of tokens by every method, relative to the largest",
         ("method", list(WAYS)),
         ("token", labels),
         [_shares(found.scores[way]) for way in WAYS],
         what="size",
-        key="strips",
-        title="Scores of tokens by every method, relative to the largest",
-        alt="A map with a row for each method and a column for each token.",
         takeaway=_agreement(found, labels),
     )
-    said = terms_in_words(found)
-    section = Section.measured(
-        "trace",
-        "Contributions of tokens",
-        f"{said[:1].upper()}{said[1:]}.",
-        " ".join(f"{words[:1].upper()}{words[1:]}." for words in WAYS.values()),
-        "",
-        scores,
-        table_of_trace(found),
-    )
-    return Page("Which tokens this output comes from", _head(found), (), (section,))

@@ -7,8 +7,22 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
-from segre.report.blocks import Block, Cell, Fact, Facts, Figure, Say, Table, Tile, Title, table
-from segre.report.views import drawn, tabled, view
+from segre.report.blocks import (
+    Blocks,
+    Cell,
+    Fact,
+    Facts,
+    Figure,
+    Say,
+    Table,
+    Tile,
+    Title,
+    data,
+    on_page,
+    table,
+)
+from segre.report.charts import axis
+from segre.report.views import view
 from segre.variety.answer import Number
 from segre.variety.ci import Decomposition, Membership, said
 from segre.variety.critical import Critical
@@ -22,19 +36,19 @@ _LONG = 16
 _SHORT = 12  # digits of a fraction that is printed as it is
 
 
-@view.register
-def of_degree(found: Degree) -> Iterator[Block]:
+@view
+def of_degree(found: Degree) -> Blocks:
     """The degree, its formula and the count."""
     yield from _number(found, "degree", "points on a random linear space")
 
 
-@view.register
-def of_critical(found: Critical) -> Iterator[Block]:
+@view
+def of_critical(found: Critical) -> Blocks:
     """The number of critical points, its formula and the count."""
     yield from _number(found, "critical", f"critical points for random data, {found.metric} metric")
 
 
-def _number(found: Number, name: str, what: str) -> Iterator[Block]:
+def _number(found: Number, name: str, what: str) -> Blocks:
     yield Title(str(found.spec), style="")
     yield Facts(tuple(_facts(found, name, what)), grouped=False)
     if found.value is not None and _whole(found.value) != str(found.value):
@@ -66,8 +80,8 @@ def _facts(found: Number, name: str, what: str) -> Iterator[Fact]:
         yield "counted", "-", found.reason.removeprefix("not counted: ")
 
 
-@view.register
-def of_landscape(found: Landscape) -> Iterator[Block]:
+@view
+def of_landscape(found: Landscape) -> Blocks:
     """A line for each critical point, the minima by output signs, and where descents ended."""
     yield Title(f"{found.spec}, {found.metric} metric", style="")
     yield Say(f"eigenvalues of the target: {', '.join(map(_shown, found.target))}", wrap=False)
@@ -83,12 +97,13 @@ def of_landscape(found: Landscape) -> Iterator[Block]:
         for point in found.points[:_MOST_LINES]
     )
     names = ("keeps", "eigenvalues", "loss", "exactly", "kind")
-    yield Table("points", "", names, rows, (False, False, True, True, False))
+    yield Table("Critical points", names, rows, (False, False, True, True, False))
     if len(found.points) > _MOST_LINES:
         more = f"{len(found.points) - _MOST_LINES:,}"
         yield Say(f"and {more} more, with larger losses (--json has all)", wrap=False)
     yield Say()
     yield _endings(found)
+    yield on_page(_descents(found))
 
 
 def _endings(found: Landscape) -> Table:
@@ -104,7 +119,7 @@ def _endings(found: Landscape) -> Table:
     rows += [(_signs(one), "-", "-", "not yet at a minimum", few) for one, few in lost if few]
     names = ("output signs", "minimum keeps", "loss", "where", *["descents"] * bool(found.runs))
     numeric = (False, False, True, False, True)[: len(names)]
-    return Table("endings", "", names, tuple(rows), numeric)
+    return Table("Minima", names, tuple(rows), numeric)
 
 
 def _whole(value: int) -> str:
@@ -132,8 +147,7 @@ def _exactly(value: Real) -> str:
     return text if 0 < len(text) <= 2 * _SHORT else "-"
 
 
-@drawn.register
-def plot_of_landscape(found: Landscape) -> Iterator[Figure]:
+def _descents(found: Landscape) -> Blocks:
     """Losses of gradient descent against steps, with the losses of critical points."""
     last = max((run.steps[-1] for run in found.runs), default=1)
     traces: list[dict[str, Any]] = []
@@ -156,19 +170,13 @@ def plot_of_landscape(found: Landscape) -> Iterator[Figure]:
         line = {"color": "@faint", "dash": _dash(kind), "width": 1}
         words = {"mode": "lines+text", "text": ["", f"{loss:.6g}  {kind}"]}
         traces.append({**level, **words, "textposition": "top left", "line": line})
-    yield Figure(
-        "descents",
-        "Losses of gradient descent, and of critical points",
-        "Losses against steps, with a level for each critical point.",
-        "",
-        tuple(traces),
-        {
-            "xaxis": {"title": {"text": "steps of gradient descent"}, "range": [0, last]},
-            "yaxis": {"title": {"text": "loss"}, "range": [0, 1.3 * max(levels)]},
-        },
-        Table("descents-numbers", "Losses", ("output signs", "step", "loss"), tuple(rows)),
-        height=440,
-    )
+    layout = {
+        "xaxis": axis("steps of gradient descent", range=[0, last]),
+        "yaxis": axis("loss", range=[0, 1.3 * max(levels)]),
+    }
+    title = "Losses of gradient descent, and of critical points"
+    numbers = Table("Losses", ("output signs", "step", "loss"), tuple(rows))
+    yield Figure(title, "", tuple(traces), layout, numbers, height=440)
 
 
 def _dash(kind: str) -> str:
@@ -183,8 +191,8 @@ def _curve(
     return {**plot, "name": name, "line": line, "showlegend": first}
 
 
-@view.register
-def of_decomposition(found: Decomposition) -> Iterator[Block]:
+@view
+def of_decomposition(found: Decomposition) -> Blocks:
     """The kinds of components, and where a matrix lies if there is one."""
     grid = found.grid
     head = f"{grid.d} x {grid.k * grid.l} matrices on a {grid.k}x{grid.l} grid: rank < {grid.s} in "
@@ -200,10 +208,12 @@ def of_decomposition(found: Decomposition) -> Iterator[Block]:
         for kind, more in zip(found.kinds, tangents, strict=True)
     )
     names = (" count", "dimension", *["tangent"] * bool(found.tangents), "points of one of them")
-    yield Table("components", "", names, rows, (*[True] * (len(names) - 1), False))
+    yield Table("Components", names, rows, (*[True] * (len(names) - 1), False))
     if found.membership is not None:
         yield Say()
         yield Facts(tuple(_matrix(found, found.membership)))
+    points = ("points", lambda one: said(found.grid, one.example))
+    yield data([table("Components", found.kinds, "count", "dimension", points)])
 
 
 def _matrix(found: Decomposition, own: Membership) -> Iterator[Fact]:
@@ -215,10 +225,3 @@ def _matrix(found: Decomposition, own: Membership) -> Iterator[Fact]:
     yield from (("", one.dimension, said(found.grid, one)) for one in own.components)
     if own.count > len(own.components):
         yield "", "", f"and {own.count - len(own.components):,} more"
-
-
-@tabled.register
-def table_of_components(found: Decomposition) -> Table:
-    """A line for each kind of component."""
-    points = ("points", lambda one: said(found.grid, one.example))
-    return table("components", "Components", found.kinds, "count", "dimension", points)

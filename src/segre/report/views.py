@@ -1,130 +1,131 @@
 """What does an answer consist of, by its type? Each kind of answer says so in one file.
 
-The file of a kind of answer registers a `view`: the blocks of such an answer, from which the
-terminal and notebooks show it. It may also register a `paged` (sections of an HTML page, with
-plots), a `drawn` (plots for a file) and a `tabled` (the table for pandas and CSV); without these,
-they follow from the view. The file is imported when such an answer is shown, so that one command
-does not load the types of others.
+The file of a kind of answer has a `view`: the blocks of such an answer, from which all that shows
+it follows: the text, the card of a notebook, the page, the picture, the table. The file is imported
+when such an answer is shown, so that one command does not load what shows the answers of others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import singledispatch
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from importlib import import_module
-from typing import Any, Generic, TypeVar
+from itertools import chain
+from typing import Any, TypeVar
 
-from segre.finding import Status
-from segre.report.blocks import Block, Facts, Figure, Page, Parts, Section, Table, Tile, Title, flat
+from segre import __version__
+from segre.report.blocks import (
+    Block,
+    Facts,
+    Figure,
+    Only,
+    Page,
+    Section,
+    Table,
+    Tile,
+    Title,
+    flat,
+    shown_in,
+)
 
-# The module of an answer's type, and the module of segre.report that says its blocks.
-HOMES = {
-    "segre.finding": "dimensions",
-    "segre.geometry.explain": "explanation",
-    "segre.variety.degree": "variety",
-    "segre.variety.critical": "variety",
-    "segre.variety.landscape": "variety",
-    "segre.geometry.verdict": "fibers",
-    "segre.geometry.strata": "fibers",
-    "segre.geometry.polynomial_stratum": "fibers",
-    "segre.geometry.recovery.answer": "fibers",
-    "segre.geometry.samples": "samples",
-    "segre.variety.ci": "variety",
-    "segre.kernel.verify": "proofs",
-    "segre.checkpoint.info": "checkpoints",
-    "segre.checkpoint.demo": "weights",
-    "segre.checkpoint.commands": "weights",
-    "segre.checkpoint.comparison": "weights",
-    "segre.checkpoint.shrunk": "weights",
-    "segre.checkpoint.lineage": "lineage",
-    "segre.checkpoint.content_hash": "lineage",
-    "segre.checkpoint.merge": "weights",
-    "segre.checkpoint.barrier": "weights",
-    "segre.sequence.cost": "sequences",
-    "segre.optimum.certificate": "optimum",
-    "segre.collapse.commands": "collapse depth paths",
-    "segre.sweep.status": "sweeps",
-    "segre.sweep.run": "sweeps",
-    "segre.sweep.verify": "sweeps",
-    "segre.sweep.fit": "sweeps",
-    "segre.sweep.builtin": "sweeps",
-    "segre.sweep.picture": "sweeps",
-    "segre.geometry.slices": "slices",
-    "segre.reproduce.theorems": "scoreboard",
-    "segre.reproduce.experiment": "outcomes",
-    "segre.reproduce.scoreboard": "scoreboard",
-    "segre.analysis.run": "analysis.page",
-    "segre.analysis.part": "analysis.page",
-    "segre.analysis.comparison": "comparison",
-    "segre.analysis.side_by_side": "side_by_side",
-    "segre.analysis.diff": "diff",
-    "segre.inspect.diagnose": "diagnosis",
-    "segre.inspect.trace": "trace",
-    "segre.discovery": "catalog",
-    "segre.doctor": "doctor",
+# The files of segre.report, and the modules of the answers that they show.
+FILES = {
+    "catalog": "discovery",
+    "checkpoints": "checkpoint.info",
+    "collapse": "collapse.commands",
+    "comparison": "analysis.comparison",
+    "diagnosis": "inspect.diagnose",
+    "diff": "analysis.diff",
+    "dimensions": "finding geometry.samples kernel.verify",
+    "doctor": "doctor",
+    "experiments": "reproduce.experiment reproduce.scoreboard reproduce.theorems",
+    "explanation": "geometry.explain",
+    "fibers": "geometry.verdict geometry.strata geometry.polynomial_stratum "
+    "geometry.recovery.answer optimum.certificate",
+    "lineage": "checkpoint.lineage checkpoint.content_hash",
+    "parts": "analysis.run analysis.part",
+    "paths": "collapse.commands",
+    "sequences": "sequence.cost",
+    "side_by_side": "analysis.side_by_side",
+    "slices": "geometry.slices",
+    "sweeps": "sweep.status sweep.run sweep.verify sweep.fit sweep.builtin sweep.picture",
+    "trace": "inspect.trace",
+    "variety": "variety.degree variety.critical variety.landscape variety.ci",
+    "weights": "checkpoint.demo checkpoint.commands checkpoint.comparison checkpoint.shrunk "
+    "checkpoint.merge checkpoint.barrier",
 }
+View = TypeVar("View", bound=Callable[[Any], Iterable[Block]])
+VIEWS: dict[tuple[str, str], Callable[[Any], Iterable[Block]]] = {}
 
 
-T = TypeVar("T")
+def view(function: View) -> View:
+    """Register the blocks of answers of one type, or of several: those that it is annotated with.
+
+    A file is read before any answer of its types exists: they are known by their names.
+    """
+    kinds = next(iter(function.__annotations__.values()))
+    names = str(getattr(kinds, "__name__", kinds)).split(" | ")
+    VIEWS.update({(function.__module__, name): function for name in names})
+    return function
 
 
-class Asked(Generic[T]):
-    """A question to an answer: the file of the answer's type is imported, and replies."""
-
-    def __init__(self, default: Callable[[Any], T]) -> None:
-        self._ask = singledispatch(default)
-        self.register = self._ask.register
-        self.registry = self._ask.registry
-
-    def __call__(self, answer: object) -> T:
-        """What the answer says."""
-        home = HOMES.get(type(answer).__module__, "")
-        for module in home.split():
-            import_module(f"segre.report.{module}")
-        return self._ask(answer)
-
-
-@Asked
-def view(answer: object) -> Iterable[Block]:
+def blocks_of(answer: object) -> Iterable[Block]:
     """The blocks of an answer, in order."""
-    raise TypeError(f"nothing says what a {type(answer).__name__} consists of")
+    kind = type(answer)
+    own = kind.__module__.removeprefix("segre.")
+    files = [f"segre.report.{name}" for name, homes in FILES.items() if own in homes.split()]
+    for file in files or [kind.__module__]:
+        import_module(file)
+        if shows := VIEWS.get((file, kind.__name__)):
+            return shows(answer)
+    raise TypeError(f"nothing says what a {kind.__name__} consists of")
 
 
-@Asked
 def tabled(answer: object) -> Table:
-    """The table of an answer; by default the first of its blocks that is one."""
-    for block in view(answer):
+    """The table of an answer: the one for data, or else the first that is shown."""
+    blocks = list(blocks_of(answer))
+    kept = (block for block in blocks if isinstance(block, Only) and "data" in block.places)
+    for block in flat("data", chain(kept, blocks)):
         if isinstance(block, Table):
             return block
     raise TypeError(f"a {type(answer).__name__} has no table")
 
 
-@Asked
 def paged(answer: Any) -> Page:
-    """The page of an answer; by default its blocks, as one section or as the parts they are."""
-    blocks = tuple(view(answer))
-    title = next((one.text for one in blocks if isinstance(one, Title)), type(answer).__name__)
-    sections = [part for one in blocks if isinstance(one, Parts) for part in one.sections]
+    """The page of an answer: its blocks, as one section or as the parts they are."""
+    blocks = tuple(shown_in("page", blocks_of(answer)))
+    title, *under = [one.text for one in blocks if isinstance(one, Title)] or [
+        type(answer).__name__
+    ]
+    sections = [one for one in blocks if isinstance(one, Section)]
     if not sections:
-        status: Status = getattr(answer, "label", None) or answer.status
-        sections = [Section("answer", title, status, how=answer.how, blocks=blocks)]
-    return Page(title, "", tuple(tiles_of(blocks)), tuple(sections))
+        status: Any = getattr(answer, "label", None) or getattr(answer, "status", "measured")
+        how = getattr(answer, "how", "")
+        sections = [Section("answer", title, status, how=how, blocks=blocks)]
+    return Page(title, "".join(under[:1]), tuple(tiles_of(blocks)), tuple(sections))
 
 
-@Asked
-def drawn(answer: object) -> Iterable[Figure]:
-    """The plots of an answer for a file; by default all that its page has."""
-    blocks = flat(block for section in paged(answer).sections for block in section.blocks)
-    return [one for one in blocks if isinstance(one, Figure)]
+def drawn(answer: object) -> list[Figure]:
+    """The plots of an answer."""
+    blocks = (block for section in paged(answer).sections for block in section.blocks)
+    return [one for one in flat("page", blocks) if isinstance(one, Figure)]
 
 
 def page_of(answer: Any, made: str = "", command: str = "") -> Page:
-    """An answer as a page; `made` says when, and `command` how."""
-    return paged(answer).signed(answer.document(), made, command)
+    """An answer as a page with its data; `made` says when, and `command` how."""
+    page, seed = paged(answer), getattr(answer, "seed", None)
+    words = [f"segre {__version__}", "" if seed is None else f"seed {seed}", made]
+    return replace(
+        page,
+        document=answer.document(),
+        made=", ".join(filter(None, words)),
+        command=command or getattr(answer, "command", ""),
+        sections=tuple(replace(one, command=one.command or command) for one in page.sections),
+    )
 
 
-def tiles_of(blocks: Iterable[Block]) -> Iterator[Tile]:
+def tiles_of(blocks: Iterable[Block]) -> Iterable[Tile]:
     """The facts that the answer is about, as cards and pages show them first."""
-    for block in flat(blocks):
+    for block in blocks:
         if isinstance(block, Facts):
             yield from (row for row in block.rows if isinstance(row, Tile))

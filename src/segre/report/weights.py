@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 
 from segre.checkpoint.barrier import Barriers
@@ -16,31 +16,35 @@ from segre.checkpoint.merge import Merged
 from segre.checkpoint.shrunk import Shrinking
 from segre.files import shown
 from segre.report.blocks import (
-    Block,
+    Blocks,
     Say,
     Table,
     Tile,
     Title,
+    data,
     elsewhere,
+    on_page,
     table,
     terminal,
     tiles,
 )
 from segre.report.charts import lines
 from segre.report.diff import FAR_APART
-from segre.report.views import tabled, view
+from segre.report.views import view
 
 _COLOURS = {"different": "bold red", "undecided": "bold yellow"}
 _SHOWN = 12
 _PLACES = 5  # columns of losses
 
 
-@view.register
-def of_written(written: Written) -> Iterator[Block]:
+@view
+def of_written(written: Written) -> Blocks:
     """Where a checkpoint is, what changed most, and how close its outputs are."""
     if written.blocks:
         yield from _alignment(written)
         return
+    columns = ("part", "tensor: name", "change")
+    yield data([table("What changed", written.changes, *columns)])
     yield Title(f"{written.directory}: {written.what}", style="")
     for name in written.unused:
         yield Say(f"left out: {name}, which the class named in the config does not have")
@@ -48,30 +52,30 @@ def of_written(written: Written) -> Iterator[Block]:
         return
     moved = sorted(written.changes, key=lambda change: -change.change)
     by = ("changed by", "change", ".3g")
-    yield table("changes", "", moved[:_SHOWN], "tensor: title", by)
+    yield table("What changed most", moved[:_SHOWN], "tensor: title", by)
     changed = sum(change.change != 0 for change in moved)
     yield Say(f"{changed} of {len(moved)} tensors changed; changes are relative norms")
     yield from _outputs(written)
 
 
-def _alignment(written: Written) -> Iterator[Block]:
+def _alignment(written: Written) -> Blocks:
     """Distances and cosines before and after, by block."""
+    yield data([_aligned(written, "cosine after")])
     before, after = written.blocks[-1].distances()
     what = "nearer" if after < before else "not moved: alignment would increase the distance"
     if after > before:
         what = "aligned, although the distance of its weights has increased"
     yield Title(f"{written.directory}: the same function, {what}", style="")
-    yield _aligned(written, "", "after")
+    yield _aligned(written, "after")
     yield Say("distances are relative to the norm of the block in the first checkpoint")
     if written.by.startswith("activations"):
         yield Say(f"aligned by {written.by}")
     yield from _outputs(written)
 
 
-def _aligned(written: Written, title: str, cosine: str) -> Table:
+def _aligned(written: Written, cosine: str) -> Table:
     return table(
-        "changes",
-        title,
+        "What changed",
         written.blocks,
         "block: name",
         ("distance", lambda one: float(one.distances()[0]), ".3g"),
@@ -81,21 +85,13 @@ def _aligned(written: Written, title: str, cosine: str) -> Table:
     )
 
 
-def _outputs(written: Written) -> Iterator[Block]:
+def _outputs(written: Written) -> Blocks:
     if written.difference is not None:
         verdict = "rounding can explain" if written.agrees else "MORE than rounding can explain:"
         yield Say(
             f"relative difference of outputs on random tokens: {written.difference:.2g}; "
             f"{verdict} {written.tolerance:.2g}"
         )
-
-
-@tabled.register
-def table_of_written(written: Written) -> Table:
-    """What changed: by tensor, or for an alignment by block."""
-    if written.blocks:
-        return _aligned(written, "What changed", "cosine after")
-    return table("changes", "What changed", written.changes, "part", "tensor: name", "change")
 
 
 _MODELS = {
@@ -110,8 +106,8 @@ _TRY = (
 )
 
 
-@view.register
-def of_demo(made: Demo) -> Iterator[Block]:
+@view
+def of_demo(made: Demo) -> Blocks:
     """Where the models are, and what to try on them."""
     for name, what in _MODELS.items():
         yield Say(f"{made.directory / name}: {what}", wrap=False)
@@ -123,11 +119,18 @@ def of_demo(made: Demo) -> Iterator[Block]:
         yield Say(f"  segre {command.format(at=at)}", wrap=False)
 
 
-@view.register
-def of_comparison(found: Comparison) -> Iterator[Block]:
+@view
+def of_comparison(found: Comparison) -> Blocks:
     """The verdict and its evidence."""
     yield Title("Are two checkpoints the same function?", terminal=False)
-    yield tiles(*_verdict(found))
+    yield data([_every_block(found)])
+    first = [Tile("verdict", found.said, found.status)]
+    if found.blocks:
+        first.append(_agreeing(found))
+    if found.outputs is not None:
+        remark = f"relative; rounding can explain {found.outputs_tolerance:.1g}"
+        first.append(Tile("outputs differ by", f"{found.outputs:.2g}", "measured", remark))
+    yield tiles(*first)
     yield terminal(Say(found.said, _COLOURS.get(found.verdict, "bold green")))
     yield Say(found.reason)
     if not found.blocks:
@@ -161,15 +164,6 @@ def of_comparison(found: Comparison) -> Iterator[Block]:
         yield elsewhere(Say(f"{found.differing_entries:,} entries differ as stored"))
 
 
-def _verdict(found: Comparison) -> Iterator[Tile]:
-    yield Tile("verdict", found.said, found.status)
-    if found.blocks:
-        yield _agreeing(found)
-    if found.outputs is not None:
-        remark = f"relative; rounding can explain {found.outputs_tolerance:.1g}"
-        yield Tile("outputs differ by", f"{found.outputs:.2g}", "measured", remark)
-
-
 def _agreeing(found: Comparison | Check) -> Tile:
     """How many blocks of weights agree."""
     differing = sum(not block.agrees for block in found.blocks)
@@ -181,8 +175,7 @@ def _agreeing(found: Comparison | Check) -> Tile:
 def _blocks(blocks: Iterable[Compared]) -> Table:
     """Differences compared with the effect of rounding, and the member that differs most."""
     return table(
-        "blocks",
-        "",
+        "Blocks of weights",
         blocks,
         ("block", lambda one: f"{one.place}, {one.kind}"),
         ("difference", "difference", ".2g"),
@@ -199,13 +192,14 @@ def _largest(block: Compared) -> str:
     return f"{name} ({block.ratios[block.worst]:.2g} of {block.limit_of_one:.2g})"
 
 
-@view.register
-def of_check(check: Check) -> Iterator[Block]:
+@view
+def of_check(check: Check) -> Blocks:
     """Whether a witness is valid."""
     blocks = check.blocks
     differing = [block for block in blocks if not block.agrees]
     said = "the witness is not valid" if differing else "the witness is valid"
     yield Title("Is the witness valid?", check.status, terminal=False)
+    yield data([_every_block(check)])
     yield tiles(
         Tile("witness", "not valid" if differing else "holds", check.status), _agreeing(check)
     )
@@ -217,17 +211,15 @@ def of_check(check: Check) -> Iterator[Block]:
         yield Say(agreed(blocks))
 
 
-@tabled.register(Comparison)
-@tabled.register(Check)
-def table_of_blocks(found: Comparison | Check) -> Table:
+def _every_block(found: Comparison | Check) -> Table:
     """Every block, in the order of the model."""
     numbers = ("difference", "rounding: sensitivity", "ratio", "limit")
     last = ("most in: name", "excess", ("agrees", lambda one: bool(one.agrees)))
-    return table("blocks", "Blocks", found.blocks, "part", "kind", *numbers, *last)
+    return table("Blocks", found.blocks, "part", "kind", *numbers, *last)
 
 
-@view.register
-def of_shrinking(done: Shrinking) -> Iterator[Block]:
+@view
+def of_shrinking(done: Shrinking) -> Blocks:
     """What shrinking saved, and what it had to keep."""
     saved = done.bytes_before - done.bytes_after
     yield Title(f"{done.directory}: shrunk", style="")
@@ -245,8 +237,8 @@ def of_shrinking(done: Shrinking) -> Iterator[Block]:
         yield Say(f"kept: {len(done.kept) - _SHOWN} more like these")
 
 
-@view.register
-def of_merged(merged: Merged) -> Iterator[Block]:
+@view
+def of_merged(merged: Merged) -> Blocks:
     """Where the checkpoint is, how it was merged, and how close its sources were."""
     yield Title(f"{merged.directory}: {merged.formula}", style="")
     for one in merged.aligned:
@@ -269,16 +261,15 @@ def of_merged(merged: Merged) -> Iterator[Block]:
         yield Say(f"not moved: {still}; alignment would increase the distance", wrap=False)
 
 
-@view.register
-def of_barriers(found: Barriers) -> Iterator[Block]:
+@view
+def of_barriers(found: Barriers) -> Blocks:
     """Losses along every line, and the barriers."""
     yield Title("Loss along the straight line", terminal=False)
     shares = found.lines[0].shares
     last, parts = len(shares) - 1, _PLACES - 1
     places = sorted({(2 * last * i + parts) // (2 * parts) for i in range(parts + 1)})
     yield table(
-        "losses",
-        "",
+        "Losses",
         found.lines,
         (f"from {shown(found.name)} to", lambda line: shown(line.name)),
         *((f"{shares[n]:.2g}", lambda line, n=n: float(line.losses[n]), ".3f") for n in places),
@@ -286,6 +277,7 @@ def of_barriers(found: Barriers) -> Iterator[Block]:
     )
     yield Say(f"measured: {found.how}", wrap=False)
     figure = lines(
+        "Loss along the straight line, measured",
         shares,
         {
             f"{shown(line.name)}: barrier {line.barrier:.2f}": list(map(float, line.losses))
@@ -293,9 +285,6 @@ def of_barriers(found: Barriers) -> Iterator[Block]:
         },
         y="next-token loss (nats)",
         first=f"from {shown(found.name)} (0) to the other checkpoint (1)",
-        key="losses-by-share",
-        title="Loss along the straight line, measured",
-        alt="A line for each checkpoint: the loss of mixed weights, by the share of the other one.",
         note=f"On {found.on}.",
     )
-    yield replace(figure, layout={**figure.layout, "showlegend": True})
+    yield on_page([replace(figure, layout={**figure.layout, "showlegend": True})])

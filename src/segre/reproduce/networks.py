@@ -201,7 +201,7 @@ def _norm(norm: nn.LayerNorm, X: Array) -> TokenMap:
     d = X.shape[-1]
     deviation = np.sqrt(X.var(axis=-1, keepdims=True) + norm.eps)
     centring = Affine(np.eye(d) - 1 / d, s=_array(norm.weight) / deviation)
-    return TokenMap("norm", (centring, Affine(a=_array(norm.bias))))
+    return TokenMap((centring, Affine(a=_array(norm.bias))))
 
 
 def _array(weight: Tensor) -> Array:

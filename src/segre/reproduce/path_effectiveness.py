@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from segre.collapse.shares import path_counts
+from segre.collapse.paths import path_counts
 from segre.reproduce.claim import DERIVED, PAPER, RERUN, Claim
 from segre.reproduce.experiment import Experiment, Option, Run, Work
 from segre.reproduce.found import Cell, Found, Panel, Seeds, Series, Table

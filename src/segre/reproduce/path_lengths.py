@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from segre.collapse.shares import path_counts, path_shares
+from segre.collapse.paths import path_counts, path_shares
 from segre.reproduce.claim import PAPER
 from segre.reproduce.experiment import Experiment, Run
 from segre.reproduce.found import Found, Panel, Series, Table

@@ -3,7 +3,7 @@
 from segre.sequence.choice import Cost, Sizes, choose, crossover, method_cost, state_size
 from segre.sequence.forms import methods
 from segre.sequence.mix import feed, mix
-from segre.sequence.recent import Recent
+from segre.sequence.rows import Recent
 from segre.sequence.running import State
 
 __all__ = [

@@ -14,8 +14,7 @@ from segre.models import Source
 from segre.sequence.forms import METHODS
 from segre.sequence.given import floats
 from segre.sequence.mix import DEFAULT_LIMIT, mix, require_memory
-from segre.sequence.stack import Heads, Level, levels, stack_of
-from segre.sequence.tensors import Given, as_dtype, tensors_of
+from segre.sequence.tensors import Given, Heads, Level, levels, stack_of, tensors_of
 
 
 def attend(
@@ -46,7 +45,8 @@ def attend(
         raise SegreError(
             f"X has shape {tokens.shape}; allowed: (tokens, {net.width_in}), one token per row"
         )
-    tensors = as_dtype(tensors_of(net, weights), tokens.dtype)
+    given = tensors_of(net, weights)
+    tensors = {name: x.astype(tokens.dtype, copy=False) for name, x in given.items()}
     batch, n = tokens.shape[:-2], tokens.shape[-2]
     tokens = tokens.reshape(-1, *tokens.shape[-2:])
     with np.errstate(all="ignore"):  # what leaves the range of floats is said at the end

@@ -12,9 +12,8 @@ from functools import lru_cache
 
 from segre.attention.mechanism import Mechanism
 from segre.sequence import rows as _rows
-from segre.sequence.factored import tokens_at_once
 from segre.sequence.forms import factors, feature_count, methods, shared
-from segre.sequence.running import default_block
+from segre.sequence.running import default_block, tokens_at_once
 
 # one number of an array; an exponential; a sum; a feature, made and read; a call
 _PASS, _EXP, _SUM, _FEATURE, _CALL = 8, 44, 16, 32, 80_000

@@ -19,7 +19,7 @@ from segre.finding import Status, Unbounded
 from segre.models import Source, with_attention
 from segre.sequence.choice import Sizes, choose, crossover, method_cost, state_size
 from segre.sequence.forms import factors
-from segre.sequence.stack import levels
+from segre.sequence.tensors import levels
 from segre.shown import Tabular
 from segre.spec import Network
 from segre.transformer.spec import Transformer

@@ -12,12 +12,10 @@ from segre.errors import SegreError, TooLargeError
 from segre.fields.interface import Array
 from segre.fields.real import Real
 from segre.sequence.choice import Sizes, choose, method_cost
-from segre.sequence.factored import factored
 from segre.sequence.forms import METHODS, banded, factors, methods, rates_of
 from segre.sequence.given import heads_of, whole_block
-from segre.sequence.recent import Recent, slide
-from segre.sequence.rows import rows
-from segre.sequence.running import State, advance
+from segre.sequence.rows import Recent, rows, slide
+from segre.sequence.running import State, advance, factored
 
 DEFAULT_LIMIT = 8 << 30
 

@@ -1,4 +1,7 @@
-"""Causal attention in linear time: dense inside a block, a running state between blocks.
+"""Attention in linear time: a product of features, with a running state if it is causal.
+
+Attention to all keys is two products with the features between them (`factored`). Causal attention
+is dense inside a block, with a running state between blocks (`advance`).
 
 For weights f(q_i . k_j) decay^(i-j) with f(q . k) = phi(q) . phi(k), all that later queries need of
 the tokens before them is the sum of decay^(n-j) phi(k_j) v_j^T. Powers of the decay are taken of
@@ -18,6 +21,7 @@ from segre.sequence.forms import feature_count, shared
 from segre.sequence.taylor import coefficients, monomials, polynomial
 
 AT_ONCE = 1 << 16  # numbers of a group of blocks: small enough for the cache
+FEATURES = 1 << 20  # that are made at a time
 
 
 @dataclass(frozen=True)
@@ -156,3 +160,36 @@ def _blocks(x: Array, here: slice, size: int) -> Array:
     """A view (..., blocks, size, width) of some tokens."""
     part = x[..., here, :]
     return part.reshape(*x.shape[:-2], -1, size, x.shape[-1])
+
+
+def factored(how: Mechanism, q: Array, k: Array, v: Array) -> Array:
+    """phi(Q) (phi(K)^T V), each row divided by phi(Q) (phi(K)^T 1) if it is shared.
+
+    Features are made for some tokens at a time.
+    """
+    if shared(how):
+        v = np.concatenate([v, np.ones((*v.shape[:-1], 1), v.dtype)], -1)
+    plain = how.linear
+    out = q @ (k.swapaxes(-1, -2) @ v) if plain else _taylor(how.order, q, k, v)
+    return np.asarray(out[..., :-1] / out[..., -1:] if shared(how) else out)
+
+
+def _taylor(order: int, q: Array, k: Array, v: Array) -> Array:
+    scale = coefficients(q.shape[-1], order).astype(q.dtype)[:, None]
+    heads = int(np.prod(q.shape[:-2]))
+    step = tokens_at_once(heads, len(scale))
+    sums = np.zeros((*q.shape[:-2], len(scale), v.shape[-1]), q.dtype)
+    for first in range(0, k.shape[-2], step):
+        here = slice(first, first + step)
+        sums += monomials(k[..., here, :], order).swapaxes(-1, -2) @ v[..., here, :]
+    sums *= scale
+    out = np.empty((*q.shape[:-1], v.shape[-1]), q.dtype)
+    for first in range(0, q.shape[-2], step):
+        here = slice(first, first + step)
+        np.matmul(monomials(q[..., here, :], order), sums, out=out[..., here, :])
+    return out
+
+
+def tokens_at_once(heads: int, features: int) -> int:
+    """The number of tokens whose features are made at a time."""
+    return max(32, FEATURES // (heads * features))

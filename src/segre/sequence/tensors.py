@@ -1,24 +1,76 @@
-"""The tensors of a stack by name, from a vector, a mapping, a `Weights` or a file."""
+"""The layers of a stack as groups of heads, and their tensors by name.
+
+Tensors come from a vector, a mapping, a `Weights` or a file.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from segre.attention.mechanism import Mechanism
 from segre.errors import SegreError, WeightsError
 from segre.fields.interface import Array
+from segre.models import Source, only
 from segre.sequence.files import read_tensors
 from segre.sequence.given import floats
-from segre.sequence.stack import Level, levels, stack_of
-from segre.spec import Network
+from segre.spec import KINDS, Network
+from segre.stack.stages import named
 from segre.values import quote
 from segre.weights import Weights
 
+Shapes = Mapping[str, tuple[int, ...]]
 Given = Weights | Mapping[str, Any] | str | Path | Any
+
+
+@dataclass(frozen=True)
+class Heads:
+    """Heads of one layer with the same mechanism; `names` are those of their tensors in files."""
+
+    mechanism: Mechanism
+    count: int
+    a: int
+    dv: int  # the width that values have when they are mixed
+    shapes: Mapping[str, tuple[int, ...]]
+    names: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Level:
+    """One layer."""
+
+    width_in: int
+    width_out: int
+    groups: tuple[Heads, ...]
+
+
+def stack_of(source: Source) -> Network:
+    """The stack of a spec; other architectures are refused."""
+    allowed = ", ".join(f"{kind}/" for kind in KINDS)
+    why = f"segre model run supports only stacks of attention layers; allowed: {allowed}"
+    return only(Network, source, why)
+
+
+def levels(spec: Network) -> tuple[Level, ...]:
+    """The layers of a stack."""
+    out = []
+    for number, layer in enumerate(spec.layers, 1):
+        groups = tuple(
+            Heads(
+                group.mechanism,
+                group.heads,
+                layer.a,
+                layer.inner,
+                shapes,
+                {name: f"layer{number}.{named(n, name)}" for name in shapes},
+            )
+            for n, (group, shapes) in enumerate(zip(layer.groups, layer.shapes, strict=True))
+        )
+        out.append(Level(layer.width_in, layer.width_out, groups))
+    return tuple(out)
 
 
 def tensors_of(spec: Network, weights: Given) -> dict[str, Array]:
@@ -27,26 +79,25 @@ def tensors_of(spec: Network, weights: Given) -> dict[str, Array]:
     Names are layer1.W_K, layer1.W_Q and so on; of the second group of heads of a layer
     layer1.2.W_K.
     """
-    every = levels(spec)
+    wanted = _wanted(spec)
     if isinstance(weights, str | Path):
         named, stated = read_tensors(Path(weights))
         if stated is not None:
             _require_the_same(spec, stated, weights)
-        return _by_name(every, named)
+        return _by_name(wanted, named)
     if isinstance(weights, Weights):
         _require_the_same(spec, weights.spec, "weights")
         if weights.exact:
             raise WeightsError(
                 "the weights are fractions, but attend computes with floats; convert them first"
             )
-        return _of_vector(every, weights.vector)
+        return _of_vector(wanted, weights.vector)
     if isinstance(weights, Mapping):
-        return _by_name(every, weights)
-    return _of_vector(every, floats("weights", weights))
+        return _by_name(wanted, weights)
+    return _of_vector(wanted, floats("weights", weights))
 
 
-def _by_name(every: tuple[Level, ...], given: Mapping[str, Any]) -> dict[str, Array]:
-    wanted = _wanted(every)
+def _by_name(wanted: Shapes, given: Mapping[str, Any]) -> dict[str, Array]:
     for name in given:
         if name not in wanted:
             some = ", ".join(list(wanted)[:3])
@@ -62,8 +113,7 @@ def _by_name(every: tuple[Level, ...], given: Mapping[str, Any]) -> dict[str, Ar
     return out
 
 
-def _of_vector(every: tuple[Level, ...], vector: Array) -> dict[str, Array]:
-    wanted = _wanted(every)
+def _of_vector(wanted: Shapes, vector: Array) -> dict[str, Array]:
     count = sum(prod(shape) for shape in wanted.values())
     if vector.shape != (count,):
         raise WeightsError(f"the weights have shape {vector.shape}; the spec requires ({count},)")
@@ -74,11 +124,11 @@ def _of_vector(every: tuple[Level, ...], vector: Array) -> dict[str, Array]:
     return out
 
 
-def _wanted(every: tuple[Level, ...]) -> dict[str, tuple[int, ...]]:
+def _wanted(spec: Network) -> Shapes:
     """All names and shapes, in the order of the vector of weights."""
     return {
         group.names[name]: shape
-        for level in every
+        for level in levels(spec)
         for group in level.groups
         for name, shape in group.shapes.items()
     }
@@ -95,8 +145,3 @@ def _require_the_same(spec: Network, stated: Any, source: object) -> None:
         raise WeightsError(
             f"the weights belong to {str(other)!r}, not to {str(spec)!r}; only t may differ"
         )
-
-
-def as_dtype(tensors: Mapping[str, Array], dtype: np.dtype[Any]) -> dict[str, Array]:
-    """All of them in one precision."""
-    return {name: array.astype(dtype, copy=False) for name, array in tensors.items()}

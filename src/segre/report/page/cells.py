@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 
@@ -36,15 +37,9 @@ def raw(cell: Cell) -> str:
     >>> [raw(value) for value in (8030261248, 0.1, True, None, float("inf"))]
     ['8030261248', '0.1', 'true', '', 'Infinity']
     """
-    if cell is None:
-        return ""
-    if isinstance(cell, bool):
-        return "true" if cell else "false"
-    if isinstance(cell, float) and not math.isfinite(cell):
-        return "NaN" if math.isnan(cell) else "Infinity" if cell > 0 else "-Infinity"
-    if isinstance(cell, float):
-        return repr(float(cell))
-    return str(cell)
+    if cell is None or isinstance(cell, str):
+        return cell or ""
+    return json.dumps(cell)  # floats that are not finite, too, by their names in JavaScript
 
 
 def duration(seconds: float) -> str:

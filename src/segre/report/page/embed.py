@@ -1,9 +1,18 @@
-"""How does data get into a page: as strict JSON that no parser of HTML takes for markup?"""
+"""How do scripts and data get into a page?
+
+Data are strict JSON that no parser of HTML takes for markup. Plots are drawn by a bundle of
+plotly.js (MIT licence) in plotly/: "cartesian" for plots in the plane and "gl3d" for those in
+space. scripts/vendor_plotly.py renews them. Pages carry one of them compressed, and the browser
+unpacks it.
+"""
 
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
+from collections.abc import Iterable
+from importlib.resources import files
 from typing import Any
 
 from segre.json_data import strict_json
@@ -38,3 +47,30 @@ def policy(scripts: list[str], *, styles: list[str] | None = None, connect: bool
 def _digests(texts: list[str]) -> str:
     digests = (hashlib.sha256(text.encode()).digest() for text in texts)
     return " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
+
+
+def asset(name: str) -> str:
+    """A script, style sheet or template of pages."""
+    return files("segre.report.page").joinpath(name).read_text(encoding="utf-8")
+
+
+# What each bundle draws, the smallest first.
+BUNDLES = {
+    "cartesian": "bar box contour heatmap histogram histogram2d histogram2dcontour image pie "
+    "scatter scatterternary violin",
+    "gl3d": "cone isosurface mesh3d scatter scatter3d streamtube surface volume",
+}
+
+
+def drawing_script(traces: Iterable[str]) -> tuple[str, str]:
+    """The smallest script that draws these types of traces, and as a page carries it: compressed.
+
+    >>> script, packed = drawing_script(["scatter", "heatmap"])
+    >>> script.splitlines()[1].split(" v")[0]
+    '* plotly.js (cartesian - minified)'
+    """
+    wanted = set(traces)
+    name = next(name for name, draws in BUNDLES.items() if wanted <= {*draws.split()})
+    folder = files("segre.report.page").joinpath("plotly")
+    compressed = folder.joinpath(f"plotly-{name}.min.js.gz").read_bytes()
+    return gzip.decompress(compressed).decode(), base64.b64encode(compressed).decode("ascii")

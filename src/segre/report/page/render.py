@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined, Template
+from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup, escape
 
 from segre.errors import SegreError
@@ -29,12 +28,11 @@ from segre.report.blocks import (
     Tile,
     flat,
     is_number,
-    off_terminal,
+    shown_in,
 )
 from segre.report.page import cells
-from segre.report.page.embed import embedded, policy
+from segre.report.page.embed import asset, drawing_script, embedded, policy
 from segre.report.page.glossary import GLOSSARY, marked
-from segre.report.page.library import drawing_script, unpacker
 from segre.report.page.marks import MARKS
 from segre.report.views import page_of
 
@@ -58,27 +56,33 @@ WIDE = 18  # tables with more columns than this are left out on paper
 
 def render(page: Page) -> str:
     """The page as the text of one HTML file."""
-    head = [_asset("page.js")]
-    figures = _figures(page)
-    library = drawing_script(_traces(figures)) if figures else None
-    foot = [unpacker(), _asset("plots.js")] if figures else []
-    foot += [_asset("heads.js")] if any(figure.heads for figure in figures) else []
+    blocks = flat("page", (block for section in page.sections for block in section.blocks))
+    figures = [block for block in blocks if isinstance(block, Figure)]
+    kinds = (str(trace.get("type", "scatter")) for one in figures for trace in one.traces)
+    library, packed = drawing_script(kinds) if figures else ("", "")
+    head = [asset("page.js")]
+    foot = [asset("library.js"), asset("plots.js")] if figures else []
+    foot += [asset("heads.js")] if any(figure.heads for figure in figures) else []
     names = _Names()
-    text = _template().render(
-        page=page,
-        sections=[_placed(section, names) for section in page.sections],
-        meanings=MEANINGS,
-        glossary=GLOSSARY,
-        words=_Words(),
-        marks=MARKS,
-        policy=policy([*head, *foot, *([library.text] if library else [])]),
-        library=library.packed if library else "",
-        style=Markup(_asset("style.css")),
-        head_scripts=[Markup(script) for script in head],
-        foot_scripts=[Markup(script) for script in foot],
-        file_name=f"{cells.slug(page.title)}.json",
-        tall=TALL,
-        wide=WIDE,
+    text = (
+        environment()
+        .from_string(asset("template.html"))
+        .render(
+            page=page,
+            sections=[_placed(section, names) for section in page.sections],
+            meanings=MEANINGS,
+            glossary=GLOSSARY,
+            words=_Words(),
+            marks=MARKS,
+            policy=policy([*head, *foot, *[library] * bool(library)]),
+            library=packed,
+            style=Markup(asset("style.css")),
+            head_scripts=[Markup(script) for script in head],
+            foot_scripts=[Markup(script) for script in foot],
+            file_name=f"{cells.slug(page.title)}.json",
+            tall=TALL,
+            wide=WIDE,
+        )
     )
     return text.encode("utf-8", "replace").decode()  # half a pair of surrogates is no character
 
@@ -130,10 +134,7 @@ class _Words:
 
     def __call__(self, text: str) -> Markup:
         """A sentence whose `quoted` parts are code, and whose words of the field are explained."""
-        parts = re.split(r"`([^`]+)`", text)
-        return Markup("").join(
-            _code(part) if n % 2 else self._explained(part) for n, part in enumerate(parts)
-        )
+        return _sentence(text, self._explained)
 
     def _explained(self, text: str) -> Markup:
         link = Markup(
@@ -165,38 +166,18 @@ class _Names:
         return name
 
 
-_IDS = {Section: "", Figure: "figure-", Fold: "fold-", Table: "table-"}  # how ids begin
-
-
 def _placed(part: Section | Block, names: _Names) -> OnPage:
     """A section, so that #key leads to it, or a block, with what is in it."""
-    own = (
-        names(part.key, _IDS[type(part)])
-        if isinstance(part, Section | Figure | Fold | Table)
-        else ""
-    )
-    numbers = _placed(part.numbers, names) if isinstance(part, Figure) else None
+    kind, own, numbers = type(part).__name__.lower(), "", None
+    if isinstance(part, Section):
+        own = names(part.key)
+    elif isinstance(part, Figure | Fold | Table):
+        own = names(part.title, f"{kind}-")
+    if isinstance(part, Figure):
+        numbers = _placed(part.numbers, names)
     inner = part.blocks if isinstance(part, Section | Row | Fold) else ()
-    blocks = tuple(_placed(block, names) for block in off_terminal(inner))
-    return OnPage(part, own, type(part).__name__.lower(), numbers, blocks)
-
-
-def _figures(page: Page) -> list[Figure]:
-    blocks = (block for section in page.sections for block in flat(section.blocks))
-    return [block for block in blocks if isinstance(block, Figure)]
-
-
-def _traces(figures: list[Figure]) -> set[str]:
-    """The types of all traces; the default is scatter."""
-    return {str(trace.get("type", "scatter")) for figure in figures for trace in figure.traces}
-
-
-def _asset(name: str) -> str:
-    return files("segre.report.page").joinpath(name).read_text(encoding="utf-8")
-
-
-def _template() -> Template:
-    return environment().from_string(_asset("template.html"))
+    blocks = tuple(_placed(block, names) for block in shown_in("page", inner))
+    return OnPage(part, own, kind, numbers, blocks)
 
 
 def environment() -> Environment:
@@ -243,14 +224,13 @@ def _command(text: str) -> Markup:
     )
 
 
-def _sentence(text: str) -> Markup:
+def _sentence(text: str, plain: Callable[[str], Markup] = escape) -> Markup:
     """A sentence whose `quoted` parts are code."""
+    code = Markup("<code>{}</code>")
     parts = re.split(r"`([^`]+)`", text)
-    return Markup("").join(_code(part) if n % 2 else escape(part) for n, part in enumerate(parts))
-
-
-def _code(text: str) -> Markup:
-    return Markup("<code>{}</code>").format(_breakable(text))
+    return Markup("").join(
+        code.format(_breakable(part)) if n % 2 else plain(part) for n, part in enumerate(parts)
+    )
 
 
 def _formed(cell: Cell, table: Table, column: int) -> Markup:

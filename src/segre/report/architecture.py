@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from segre.analysis.part import Part
 from segre.analysis.redundancy import IN_WORDS
 from segre.finding import GROUPS, Finding, labelled
-from segre.report.blocks import (
-    Block,
-    Download,
-    Fact,
-    Facts,
-    Figure,
-    Fold,
-    Items,
-    Prose,
-    Row,
-    Table,
-    table,
-)
+from segre.report.blocks import Blocks, Download, Fact, Facts, Figure, Fold, Items, Row, Say, table
 from segre.report.charts import bars, closed_curve, parts_of_a_whole
 from segre.report.dimensions import evidence_of
 
@@ -32,61 +19,48 @@ _HOLDS = {
 }
 
 
-def of_choices(part: Part) -> Iterator[Block]:
+def of_choices(part: Part) -> Blocks:
     """Design choices, and where the parameters are."""
-    facts = Facts(tuple(map(tuple, part.found["choices"])))
     pieces: dict[str, int] = part.found["pieces"]
     total = sum(pieces.values())
-    largest = max(pieces, key=lambda name: pieces[name])
+    numbers = table(
+        "",
+        pieces.items(),
+        ("piece", lambda one: one[0]),
+        ("parameters", lambda one: one[1]),
+        ("share in %", lambda one: 100 * one[1] / total),
+    )
     figure = bars(
+        "Where the parameters are",
         list(pieces),
         {"parameters": list(pieces.values())},
         unit="parameters",
-        numbers=table(
-            "",
-            "",
-            pieces.items(),
-            ("piece", lambda one: one[0]),
-            ("parameters", lambda one: one[1]),
-            ("share in %", lambda one: 100 * one[1] / total),
-        ),
-        key="parameters-by-piece",
-        title="Where the parameters are",
-        alt=f"Bars: {len(pieces)} pieces; the largest is {largest} with {pieces[largest]:,} of "
-        f"{total:,} parameters.",
+        numbers=numbers,
         takeaway=part.takeaways["parameters-by-piece"],
     )
-    yield Row((facts, figure))
+    yield Row((Facts(tuple(map(tuple, part.found["choices"]))), figure))
 
 
-def of_bounds(part: Part) -> Iterator[Block]:
+def of_bounds(part: Part) -> Blocks:
     """The bounds and their evidence."""
-    found = part.details
-    assert isinstance(found, Finding)
+    found: Finding = part.details
     facts: list[Fact] = [("parameters", found.parameters, ""), *evidence_of(found)]
     if found.lower is not None and found.theorem is None:
         facts.append(("seed", found.seed, "of the random point"))
-    yield Fold("bounds", "The bounds, and what they rest on", (Facts(tuple(facts)),))
+    yield Fold("The bounds, and what they rest on", (Facts(tuple(facts)),))
 
 
-def of_symmetries(part: Part) -> Iterator[Block]:
+def of_symmetries(part: Part) -> Blocks:
     """Symmetries by piece, those that are discrete, and what the design choices do."""
     data = part.found
     symmetries = [one for one in data["symmetries"] if one["dimension"]]
     if symmetries:
         picture = _picture(part, symmetries)
-        fiber = () if data["fiber"] is None else (_fiber(part),)
-        yield Row((picture, *fiber)) if fiber else picture
+        yield picture if data["fiber"] is None else Row((picture, _fiber(part)))
     if "design-choices" in part.takeaways:
-        yield Prose((part.takeaways["design-choices"],))
-    yield from _tables(data, symmetries)
-
-
-def _tables(data: Mapping[str, Any], symmetries: Sequence[Mapping[str, Any]]) -> Iterator[Table]:
-    """All of them: continuous, by design choice, and discrete."""
+        yield Say(part.takeaways["design-choices"])
     if symmetries:
         yield table(
-            "symmetries",
             "All continuous symmetries",
             symmetries,
             ("piece", lambda one: IN_WORDS.get(one.get("group", ""), "")),
@@ -96,7 +70,6 @@ def _tables(data: Mapping[str, Any], symmetries: Sequence[Mapping[str, Any]]) ->
         )
     if data.get("conserved"):
         yield table(
-            "conserved",
             "What gradient flow conserves by each symmetry",
             data["conserved"]["laws"],
             *("symmetry: name", "where"),
@@ -105,15 +78,10 @@ def _tables(data: Mapping[str, Any], symmetries: Sequence[Mapping[str, Any]]) ->
             folded=True,
         )
     if data.get("choices"):
-        yield _choice_table(data["choices"])
+        yield from _choices(data["choices"])
     if data.get("discrete"):
-        yield table(
-            "discrete-symmetries",
-            "Discrete symmetries, in addition to these",
-            data["discrete"],
-            *("group", "of: what", "places"),
-            folded=True,
-        )
+        title = "Discrete symmetries, in addition to these"
+        yield table(title, data["discrete"], "group", "of: what", "places", folded=True)
 
 
 def _picture(part: Part, symmetries: list[dict[str, Any]]) -> Figure:
@@ -124,21 +92,17 @@ def _picture(part: Part, symmetries: list[dict[str, Any]]) -> Figure:
         named[name] = named.get(name, 0) + one["dimension"]
     pieces = {name: count for name, count in named.items() if count}
     redundant = sum(pieces.values())
-    parameters: int = part.found["parameters"]
     known = {"bounded": ", at most", "estimated": ", about"}.get(part.status, "")
     known = f", {part.status}" if part.status in ("certain", "likely") else known
     upper: int = part.found["upper"]
     whole = {f"functional dimension{known}": upper, "symmetries": redundant}
-    if parameters - upper > redundant:
-        whole["redundant without a listed symmetry"] = parameters - upper - redundant
+    if (rest := part.found["parameters"] - upper - redundant) > 0:
+        whole["redundant without a listed symmetry"] = rest
     return parts_of_a_whole(
+        "How the parameters split: function and symmetries",
         ("all parameters", whole),
         ("symmetries", pieces),
         unit="parameters",
-        key="redundant-by-piece",
-        title="How the parameters split: function and symmetries",
-        alt=f"Two bars: {parameters:,} parameters, of which {redundant:,} are symmetries; and "
-        f"these by piece, of which there are {len(pieces)}.",
         takeaway=part.takeaways["redundant-by-piece"],
         note="The first bar is all parameters. The second is its part called symmetries, enlarged: "
         "each piece is a group of changes that leave the function as it is.",
@@ -149,12 +113,10 @@ def _fiber(part: Part) -> Figure:
     """A closed curve of weights with the same function, in two of them."""
     fiber = part.found["fiber"]
     figure = closed_curve(
+        "A fiber: one function, many weights",
         fiber["names"],
         fiber["curve"],
         fiber["weights"],
-        key="fiber",
-        title="A fiber: one function, many weights",
-        alt=f"A closed curve in the plane of the weights {' and '.join(fiber['names'])}.",
         takeaway=part.takeaways["fiber"],
         note=f"Two of the weights of {fiber['where']} while a basis inside it is rotated and "
         "stretched, and the matrix on the other side is rotated back. The curve is one of many on "
@@ -163,12 +125,11 @@ def _fiber(part: Part) -> Figure:
     return replace(figure, status="measured")
 
 
-def _choice_table(choices: list[dict[str, Any]]) -> Table:
+def _choices(choices: list[dict[str, Any]]) -> Blocks:
     """What each choice adds to the redundant parameters: the change with it, not without it."""
     named = dict.fromkeys((*GROUPS, *(group for one in choices for group in one["change"])))
     groups = [group for group in named if any(one["change"].get(group) for one in choices)]
-    return table(
-        "design-choices",
+    yield table(
         "What each design choice does to redundancy",
         choices,
         ("choice", lambda one: f"{one['choice']}, instead of {one['instead_of']}"),
@@ -180,23 +141,20 @@ def _choice_table(choices: list[dict[str, Any]]) -> Table:
     )
 
 
-def of_certificates(part: Part) -> Iterator[Block]:
+def of_certificates(part: Part) -> Blocks:
     """What was certified, what the kernel checked, and the certificates themselves."""
     data = part.found
     instances = data["instances"]
     if data["of"] != "itself":
         yield table(
-            "small-certificates",
             "Small networks of the same design",
             instances,
             *("network: name", "parameters", "lower bound: lower", "upper bound: upper"),
             ("status", lambda one: labelled(one["status"], one["proved_by"])),
             ("referee", lambda one: "valid" if one["valid"] else "invalid"),
         )
-    checked = Items("", tuple(instances[-1]["checks"]))
-    yield Fold("checks", "What the referee checked", (checked,))
+    yield Fold("What the referee checked", (Items("", tuple(instances[-1]["checks"])),))
     for number, certificate in enumerate(data["certificates"], 1):
-        name = "certificate.json" if len(instances) == 1 else f"certificate-{number}.json"
-        yield Download(
-            name, "Certificate" if len(instances) == 1 else f"Certificate {number}", certificate
-        )
+        own = f" {number}" if len(instances) > 1 else ""
+        name = f"Certificate{own}"
+        yield Download(f"{name.lower().replace(' ', '-')}.json", name, certificate)

@@ -3,49 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from math import log10
+from typing import Any
+
+import numpy as np
 
 from segre.analysis.part import Part
 from segre.analysis.run import Analysis
+from segre.fields.interface import Array
 from segre.finding import Finding
-from segre.report import depth, paths
-from segre.report.analysis import architecture, heads
+from segre.report import architecture, checkpoints, depth, paths
 from segre.report.blocks import (
     Block,
-    Download,
+    Blocks,
     Facts,
-    Figure,
+    Fold,
     Items,
-    Page,
     Parts,
-    Prose,
+    Row,
     Say,
     Section,
-    Table,
     Tile,
     Title,
+    data,
     elsewhere,
-    flat,
     table,
     terminal,
 )
-from segre.report.checkpoints import section_blocks
-from segre.report.diagnosis import findings_block
+from segre.report.charts import by_head
+from segre.report.diagnosis import findings_block, heads_block, meanings
 from segre.report.dimensions import redundant_tile, status_in_words, value_in_words
-from segre.report.views import paged, tabled, view
-
-_BLOCKS: dict[str, Callable[[Part], Iterator[Block]]] = {
-    "findings": lambda part: iter([findings_block(part.details)]),
-    "what": architecture.of_choices,
-    "dimension": architecture.of_bounds,
-    "redundancy": architecture.of_symmetries,
-    "proof": architecture.of_certificates,
-    "depth": depth.blocks,
-    "heads": heads.blocks,
-    "paths": paths.blocks,
-    "weights": lambda part: section_blocks(part.details, part.takeaways["conditions"]),
-}
-
+from segre.report.views import view
 
 _SHORT = {
     "findings": "Findings",
@@ -56,25 +44,26 @@ _SHORT = {
 }
 
 
-@view.register
-def of_analysis(found: Analysis) -> Iterator[Block]:
-    """The answers in short; the page has the plots."""
+@view
+def of_analysis(found: Analysis) -> Blocks:
+    """The answers in short; elsewhere in full, and the page has the plots."""
     yield Title(found.name)
     if str(found.spec) != found.name:
-        yield Say(str(found.spec), "dim", wrap=False)
+        yield Title(str(found.spec), style="dim")
     yield Say()
     yield terminal(Parts(tuple(map(_in_short, found.parts))))
-    sections = tuple(_without_plots(section_of(part)) for part in found.parts)
-    yield elsewhere(Facts(tuple(tiles(found))), Parts(sections))
+    yield elsewhere(Facts(tuple(tiles(found))), *map(section_of, found.parts))
     yield Say()
     if found.command:
         yield elsewhere(Say(f"With all plots and tables, as a page: `{found.command}`"))
+    columns = ("part: key", "question: title", "status: label", "answer: lead")
+    yield data([table(found.name, found.parts, *columns, "how", "reason", "seconds")])
 
 
-@view.register
-def of_part(part: Part) -> Iterator[Block]:
+@view
+def of_part(part: Part) -> Blocks:
     """One of the answers, and how it is known."""
-    section = _without_plots(section_of(part))
+    section = section_of(part)
     yield Title(part.title, part.label, terminal=False)
     yield terminal(Parts((_in_short(part),)))
     yield elsewhere(Say(part.lead or section.reason), *section.blocks)
@@ -102,47 +91,64 @@ def _added(part: Part) -> tuple[str, ...]:
     return ("conditions",) if part.key == "weights" else ()
 
 
-def _without_plots(section: Section) -> Section:
-    """The section as a card has it: of a plot, the sentence that it shows."""
-    kept = (one for one in flat(section.blocks) if not isinstance(one, Download))
-    said = (Say(one.takeaway) if isinstance(one, Figure) else one for one in kept)
-    return replace(section, blocks=tuple(said))
-
-
-@tabled.register
-def table_of_analysis(found: Analysis) -> Table:
-    """A row for every question."""
-    columns = ("part: key", "question: title", "status: label", "answer: lead")
-    rest = ("how", "reason", "seconds")
-    return table("parts", found.name, found.parts, *columns, *rest)
-
-
-@paged.register
-def page_of_analysis(found: Analysis) -> Page:
-    """The page of an analysis."""
-    subtitle = str(found.spec) if str(found.spec) != found.name else ""
-    sections = tuple(map(section_of, found.parts))
-    first = tuple(tiles(found))
-    return Page(
-        found.name, subtitle, first, sections, command=found.command, made=f"seed {found.seed}"
-    )
-
-
 def section_of(part: Part) -> Section:
     """A part of an analysis, and what it is shown by."""
     blocks: tuple[Block, ...] = ()
     if part.data is not None:
-        own = part.key == "depth"  # shows its notes itself
-        notes = (_notes(part.notes),) if part.notes and not own else ()
-        blocks = (*_BLOCKS[part.key](part), *notes)
+        blocks = tuple(_BLOCKS[part.key](part))
+        if part.key != "depth":  # it shows its notes itself
+            notes = (Items("", part.notes),) if len(part.notes) > 1 else map(Say, part.notes)
+            blocks = (*blocks, *notes)
     reason = f"{part.reason[:1].upper()}{part.reason[1:]}"
     seconds = 0.0 if part.data is None else part.seconds
     said = (part.key, part.title, part.label, part.lead, part.how, part.command)
     return Section(*said, blocks, reason, seconds)
 
 
-def _notes(notes: tuple[str, ...]) -> Block:
-    return Prose(notes) if len(notes) == 1 else Items("", notes)
+# --- heads ----------------------------------------------------------------------------------------
+
+_MATRICES = {"OV": "W_O W_V: what a head moves", "QK": "W_Q' W_K: what a head looks for"}
+_NUMBERS = ("norm", "rank", "condition")
+
+
+def of_heads(part: Part) -> Blocks:
+    """The map of heads, what its measures are, and spectra by layer."""
+    layers = part.found["layers"]
+    ranks = {f"Stable rank of {name}": _of(layers, name, "stable_rank") for name in _MATRICES}
+    rest = {f"{name} {key}": _of(layers, name, key) for name in _MATRICES for key in _NUMBERS}
+    yield heads_block(part.details, part.takeaways["heads"], ranks, rest)
+    most = {name: layers[0][name][0]["full_rank"] for name in _MATRICES}
+    said = [
+        (f"Stable rank of {name}", f"{words}. The number of directions that count, at most {n}.")
+        for (name, words), n in zip(_MATRICES.items(), most.values(), strict=True)
+    ]
+    yield meanings([*said, *((one["title"], one["how"]) for one in part.found["measures"])])
+    spectra = tuple(_spectrum(part, name) for name in _MATRICES)
+    yield Fold("Spectra of OV and QK, by layer", (Row(spectra),))
+
+
+def _of(layers: list[dict[str, Any]], name: str, key: str) -> Array:
+    """One quantity of every head; NaN where it is not known."""
+    return np.array([[head[key] for head in layer[name]] for layer in layers], dtype=float)
+
+
+def _spectrum(part: Part, name: str) -> Block:
+    rows = [
+        [log10(value) if value > 0 else None for value in layer]
+        for layer in part.found["spectra"][name]
+    ]
+    return by_head(
+        f"Spectrum of {name}",
+        rows,
+        what="log10",
+        across="singular value",
+        takeaway=part.takeaways[f"spectrum-{name}"],
+        note="Singular values divided by the largest, on a logarithmic scale: the median over the "
+        "heads of a layer.",
+    )
+
+
+# --- what is seen first ---------------------------------------------------------------------------
 
 
 def tiles(analysis: Analysis) -> Iterator[Tile]:
@@ -197,4 +203,15 @@ _TILES: dict[str, Callable[[Part], Iterator[Tile]]] = {
     "proof": _proof_tile,
     "depth": _depth_tile,
     "weights": _weights_tile,
+}
+_BLOCKS: dict[str, Callable[[Part], Blocks]] = {
+    "findings": lambda part: iter([findings_block(part.details)]),
+    "what": architecture.of_choices,
+    "dimension": architecture.of_bounds,
+    "redundancy": architecture.of_symmetries,
+    "proof": architecture.of_certificates,
+    "depth": depth.section,
+    "heads": of_heads,
+    "paths": paths.section,
+    "weights": lambda part: checkpoints.section(part.details, part.takeaways["conditions"]),
 }

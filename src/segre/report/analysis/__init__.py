@@ -1,1 +1,0 @@
-"""An analysis as a page, and as a summary on the terminal."""
