@@ -42,11 +42,7 @@ def run(
         with resumable(new_store):
             ran = drive(chosen, new_store, memory=task_memory, **bounds)
             if certificates is not None:
-<<<<<<< HEAD
-                keep_certificates(new_store, certificates, asked["progress"])
-=======
-                keep(new_store, certificates, bounds["progress"])
->>>>>>> main
+                keep_certificates(new_store, certificates, bounds["progress"])
             return Swept(ran, standing(new_store))
 
     out.answer(swept, rate=True, code=lambda found: int(bool(found.standing.refuted)), **asked)

@@ -185,7 +185,8 @@ def of_fit(found: Fit) -> Blocks:
     yield Say(said, wrap=False)
     columns = (
         ("dimension", lambda piece: str(piece.law)),
-        *("where: place", "rows", "rows proved: proved"),
+        *("where: place", "rows"),
+        ("rows proved", lambda piece: len(piece.agreeing.proved)),
         ("fresh", lambda piece: len(piece.fresh)),
         ("new proved", lambda piece: len(piece.tested.proved)),
     )
@@ -198,28 +199,8 @@ def _agree(met: int, ranked: int, allowed: int) -> str:
     return ", ".join(f"{count:,} {how}" for how, count in said.items() if count)
 
 
-<<<<<<< HEAD
-@tabled.register
-def table_of_fit(found: Fit) -> Table:
-    """A row for each formula."""
-    return table(
-        "formulas",
-        "Formulas",
-        found.pieces,
-        ("dimension", lambda piece: str(piece.law)),
-        *("where: place", "rows"),
-        ("rows proved", lambda piece: len(piece.agreeing.proved)),
-        ("fresh", lambda piece: len(piece.fresh)),
-        ("new proved", lambda piece: len(piece.tested.proved)),
-    )
-
-
-@paged.register
-def page_of_picture(sweep: Picture) -> Page:
-=======
 @view
 def of_picture(sweep: Picture) -> Blocks:
->>>>>>> main
     """Dimension against prediction, and two maps."""
     count = sum(cell.fails for cell in sweep.cells)
     maps = (
