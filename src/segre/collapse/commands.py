@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, log10
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -54,6 +54,7 @@ class Depth(Unbounded, Tabular):
 
     found: Curves | Study | MechanismStudy
     advice: list[str]
+    status: ClassVar[Status] = "measured"
 
     @property
     def value(self) -> float | None:
@@ -63,11 +64,6 @@ class Depth(Unbounded, Tabular):
         if isinstance(self.found, MechanismStudy):
             return float(np.median(self.found.relative[:, -1]))
         return float(self.found[FULL].log10[-1]) if FULL in self.found else None
-
-    @property
-    def status(self) -> Status:
-        """Residuals are measured, in floats."""
-        return "measured"
 
     @property
     def how(self) -> str:
@@ -92,16 +88,12 @@ class Paths(Unbounded, Tabular):
     heads: HeadShares
     error: float  # of the sum of all paths and biases against the output, relative
     sampled: list[dict[str, Any]]
+    status: ClassVar[Status] = "measured"
 
     @property
     def value(self) -> list[float]:
         """The shares of the output, by length."""
         return [float(np.mean(one)) for one in self.sums.shares]
-
-    @property
-    def status(self) -> Status:
-        """The pass is in floats."""
-        return "measured"
 
     @property
     def how(self) -> str:
@@ -128,16 +120,8 @@ class PathShares(Unbounded, Tabular):
 
     model: str
     value: list[float]
-
-    @property
-    def status(self) -> Status:
-        """Paths are counted."""
-        return "exact"
-
-    @property
-    def how(self) -> str:
-        """How they are counted."""
-        return "each path takes one head or the skip in every layer"
+    status: ClassVar[Status] = "exact"
+    how: ClassVar[str] = "each path takes one head or the skip in every layer"
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""

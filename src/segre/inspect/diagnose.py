@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -59,6 +59,7 @@ class Diagnosis(Unbounded, Tabular):
     control_findings: int | None = None  # how many, there
     effects: tuple[Effect, ...] = ()  # as it is, of the intervention, and of controls
     heads: HeadDetails | None = None  # for pages; not part of the document
+    status: ClassVar[Status] = "measured"
 
     @property
     def value(self) -> int:
@@ -70,11 +71,6 @@ class Diagnosis(Unbounded, Tabular):
         """The number of findings, as a sentence."""
         count = self.value
         return f"{count} thing{'s stand' if count > 1 else ' stands'} out." if count else NO_FINDING
-
-    @property
-    def status(self) -> Status:
-        """Everything is measured, on one input."""
-        return "measured"
 
     @property
     def how(self) -> str:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -59,16 +59,12 @@ class Trace(Unbounded, Tabular):
     constant: float  # the operator's constant: what no token made
     error: float  # of the operator's sum, relative to the target
     operator: Array | None = field(default=None, repr=False)  # the whole of it, if asked for
+    status: ClassVar[Status] = "measured"
 
     @property
     def value(self) -> int:
         """The token with the largest term of the operator."""
         return int(np.abs(self.scores["operator"]).argmax())
-
-    @property
-    def status(self) -> Status:
-        """Measured, on one input."""
-        return "measured"
 
     @property
     def how(self) -> str:
