@@ -37,6 +37,13 @@ class Layer:
     a: int
     dv: int | None = None
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.width_in, self.width_out, self.groups, self.a, self.dv))
+
     @cached_property
     def heads(self) -> int:
         """Total number of heads."""

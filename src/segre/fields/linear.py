@@ -24,19 +24,15 @@ class LinearAlgebra(Protocol):
 
     def rank(self, matrix: Array) -> int:
         """The rank."""
-        ...
 
     def pivots(self, matrix: Array) -> list[int]:
         """Columns that form a basis of the column space; they depend on the row space alone."""
-        ...
 
     def solve(self, square: Array, right: Array) -> Array:
         """The solution of square X = right; square must be regular."""
-        ...
 
     def null_space(self, matrix: Array) -> Array:
         """A basis (rows) of the vectors that the matrix sends to zero."""
-        ...
 
 
 class Floats:

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+from itertools import product
 from math import prod
+from typing import Any
 
 import numpy as np
 
 from segre.fields.interface import Array
-from segre.symmetry.groups import DIAGONAL, ORTHOGONAL, Group, algebra, factors, random_element
+from segre.symmetry.groups import (
+    DIAGONAL,
+    ORTHOGONAL,
+    Group,
+    algebra,
+    factors,
+    random_element,
+    unit_matrices,
+)
 from segre.symmetry.piece import ModularWeights
 from segre.symmetry.space import VALUES, FloatWeights, Freedom, OfPorts, Port, Tensor, rotary_planes
 from segre.transformer.spec import Transformer
@@ -33,21 +44,29 @@ class Basis(OfPorts):
 
     def __call__(self, w: ModularWeights) -> Array:
         """The generators: E W for writers, -W E for readers."""
-        planes = rotary_planes(w.transformer, self.turning)
-        E, count = algebra(self.group, self.width, self.start, planes), prod(self.copies)
-        canvas = w.canvas(count * len(E))
+        planes = rotary_planes(w.transformer, self.turning) if self.turning else ()
+        own = partial(algebra, self.group, self.width, self.start, planes)
+        units = unit_matrices(self.group, self.width, self.start)
+        size, count = len(own() if units is None else units[0]), prod(self.copies)
+        canvas, every, deep = w.canvas(count * size), range(size), len(self.copies)
         for port in self.ports:
             if not port.degree:
                 continue
-            X, value = port.tangent(w, E), w(*port.tensor)
-            axis, deep = port.axis % value.ndim, len(self.copies)
-            view = canvas(*port.tensor).reshape(count, len(E), *value.shape)
-            view = np.moveaxis(view, axis + 2, deep + 2)
-            value = np.moveaxis(value, axis, deep)
-            for row, copy in enumerate(np.ndindex(*self.copies)):
-                own = value[copy]
-                changed = X @ own.reshape(self.width, -1)
-                view[(row, slice(None), *copy)] += changed.reshape(len(E), *own.shape)
+            value = w(*port.tensor)
+            axis = port.axis % value.ndim
+            view = canvas(*port.tensor).reshape(count, size, *value.shape)
+            view, value = view.swapaxes(axis + 2, deep + 2), value.swapaxes(axis, deep)
+            fast = units if port.gain is None else None
+            for row, copy in enumerate(product(*map(range, self.copies))):
+                at: tuple[Any, ...] = (row, slice(None), *copy)
+                before, changed = value[copy], view[at]
+                if fast is None:
+                    moved = port.tangent(w, own()) @ before.reshape(self.width, -1)
+                    changed += moved.reshape(size, *before.shape)
+                elif port.reads:
+                    changed[every, fast[1]] -= port.degree * before[fast[0]]
+                else:
+                    changed[every, fast[0]] += port.degree * before[fast[1]]
         return canvas.rows
 
     def draw(self, rng: np.random.Generator, w: FloatWeights) -> Array:
@@ -124,20 +143,21 @@ class Basis(OfPorts):
 
 @dataclass(frozen=True)
 class Scale(Freedom):
-    """One factor for whole tensors, and its inverse for others; for each copy."""
+    """One factor for whole tensors, and its inverse, or a power of it, for others; per copy."""
 
     up: tuple[Tensor, ...]
     down: tuple[Tensor, ...] = ()
     copies: tuple[int, ...] = ()
+    degree: int = 1  # in which the others read what the factor scales
 
     def __call__(self, w: ModularWeights) -> Array:
         """One generator for each copy."""
         canvas = w.canvas(prod(self.copies))
-        for sign, tensors in ((1, self.up), (-1, self.down)):
+        for times, tensors in ((1, self.up), (-self.degree, self.down)):
             for tensor in tensors:
                 value, view = w(*tensor), canvas(*tensor)
-                for row, copy in enumerate(np.ndindex(*self.copies)):
-                    view[(row, *copy)] += sign * value[copy]
+                for row, copy in enumerate(product(*map(range, self.copies))):
+                    view[(row, *copy)] += times * value[copy]
         return canvas.rows
 
     def draw(self, rng: np.random.Generator, w: FloatWeights) -> Array:  # noqa: ARG002
@@ -146,7 +166,7 @@ class Scale(Freedom):
 
     def act(self, w: FloatWeights, element: Array) -> None:
         """Multiply and divide."""
-        for tensors, by in ((self.up, element), (self.down, 1 / element)):
+        for tensors, by in ((self.up, element), (self.down, element**-self.degree)):
             for tensor in tensors:
                 if tensor in w.tensors:
                     value = w(*tensor)

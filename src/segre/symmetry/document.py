@@ -6,68 +6,61 @@ the tensors are listed, and along which axes it is a multiple of a fixed vector.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from copy import deepcopy
 from functools import singledispatch
 from itertools import groupby
 from typing import Any
 
 from segre.architectures import Architecture
-from segre.polynomial.spec import Polynomial
-from segre.polynomial.stages import weight_name
 from segre.spec import Network
+from segre.stack.stages import named
+from segre.symmetry.all import pieces
 from segre.symmetry.basis import Basis, Scale
 from segre.symmetry.constants import Constants, Entries, Several, Slack
 from segre.symmetry.means import written
 from segre.symmetry.norms import port_of
 from segre.symmetry.piece import Piece
+from segre.symmetry.polynomial import Shift
 from segre.symmetry.space import Bias, Port, Tensor, rotary_planes
 from segre.symmetry.special import CommonForm, Mean, UnseenShift, ValueKernel
-from segre.symmetry.stack_document import Entry, basis, port, scale, sources, stack_entries
-from segre.symmetry.transformers import transformer_pieces
+from segre.symmetry.stack import Beside
+from segre.symmetry.stack_heads import Given, OfHead
+from segre.symmetry.stack_mixing import Together
 from segre.symmetry.wiring import Norm, norm_before, own_sublayers, readers
 from segre.transformer.spec import Transformer
 
+Entry = dict[str, Any]
 _EVERY: dict[str, list[str]] = {"-2": [], "-1": []}  # one number for all entries
 
 
-@singledispatch
 def entries(spec: Architecture) -> Iterator[Entry]:
-    """All that is free in an architecture."""
-    raise TypeError(f"symmetries of a {type(spec).__name__} are not listed")
-
-
-entries.register(Network, stack_entries)
-
-
-@entries.register
-def transformer_entries(spec: Transformer) -> Iterator[Entry]:
     """The entries of all pieces; a piece that is not made of spaces is named by its kind."""
-    for piece in transformer_pieces(spec):
-        yield from _of(piece.build, spec, piece)
+    for piece in pieces(spec):
+        for entry in _of(piece.build, spec, piece):
+            yield _in_groups(spec, entry) if isinstance(spec, Network) else entry
 
 
-@entries.register
-def polynomial_entries(spec: Polynomial) -> Iterator[Entry]:
-    """The basis of what is between two layers, its scales, and constants."""
-    for i in range(1, spec.depth):
-        own = [f"{i}/{weight_name(spec.layers[i - 1])}", *([f"{i}/b"] if spec.bias else [])]
-        reader = f"{i + 1}/{weight_name(spec.layers[i])}"
-        if spec.convolutional:
-            yield scale(own, [reader], degree=spec.degree)
-        else:
-            group, width = "gl" if spec.degree == 1 else "torus", spec.layers[i - 1].units
-            read = port(reader, -1, reads=True, degree=spec.degree)
-            yield basis(group, width, (), [*(port(one) for one in own), read])
-        if spec.degree == 1 and spec.bias:
-            yield sources({"tensor": f"{i}/b"}, {"tensor": f"{i + 1}/b"})
+def _in_groups(spec: Network, entry: Entry) -> Entry:
+    """Certificates number the groups of heads of a layer: 1/2.W_K is 1.2/W_K there."""
+    for one in _tensors(entry):
+        part, _, name = one["tensor"].partition("/")
+        group, _, root = name.rpartition(".")
+        one["tensor"] = f"{_part(spec, int(part), int(group or 1))}/{root}"
+    return entry
+
+
+def _part(spec: Network, layer: int, group: int) -> str:
+    """A group of heads of a layer, both counted from 1."""
+    return f"{layer}.{group}" if len(spec.layers[layer - 1].groups) > 1 else str(layer)
 
 
 @singledispatch
-def _of(_free: Any, spec: Transformer, piece: Piece) -> Iterator[Entry]:
+def _of(_free: Any, spec: Any, piece: Piece) -> Iterator[Entry]:
     if not piece.kind.startswith("word-"):
         yield {"free": "special", "name": piece.kind}
     elif piece.kind == "word-scale":
-        yield basis("torus", spec.vocab, (), [port("embed/tokens", -1)])
+        yield _group("torus", spec.vocab, (), [_port_at("embed/tokens", -1)])
     elif spec.norm == "rms":
         yield from _words(spec, piece)
 
@@ -75,11 +68,11 @@ def _of(_free: Any, spec: Transformer, piece: Piece) -> Iterator[Entry]:
 def _words(spec: Transformer, piece: Piece) -> Iterator[Entry]:
     """A table that moves so that what its norm gives moves as it should."""
     if piece.kind == "word-gains":
-        tokens = {**port("embed/tokens", reads=True), "normed": True}
-        yield basis("torus", spec.d, (), [port("embed/norm.gain"), tokens])
+        tokens = {**_port_at("embed/tokens", reads=True), "normed": True}
+        yield _group("torus", spec.d, (), [_port_at("embed/norm.gain"), tokens])
         return
     gain = {"gain": "embed/norm.gain", "under": True} if spec.gain else {}
-    ports: list[Entry] = [{**port("embed/tokens"), "normed": True, **gain}]
+    ports: list[Entry] = [{**_port_at("embed/tokens"), "normed": True, **gain}]
     first, *others = own_sublayers(spec)
     ports += [_port(port_of(read)) for read in readers(spec, first)]
     ports += [_port(one) for end in (first, *others) for one in written(spec, end)]
@@ -87,7 +80,7 @@ def _words(spec: Transformer, piece: Piece) -> Iterator[Entry]:
         site = norm_before(spec, end)
         own = (site.part, site.gain) if site is not None and site.gain else None
         ports += [_port(port_of(read, gain=own)) for read in readers(spec, end)]
-    yield basis("o", spec.d, (), ports)
+    yield _group("o", spec.d, (), ports)
 
 
 @_of.register
@@ -100,13 +93,16 @@ def _several(free: Several, spec: Transformer, piece: Piece) -> Iterator[Entry]:
 def _basis(free: Basis, spec: Transformer, _piece: Piece) -> Iterator[Entry]:
     ports = [_port(one) for one in free.ports if one.degree]
     planes = [list(plane) for plane in rotary_planes(spec, free.turning)]
-    found = basis(free.group, free.width, free.copies, ports, free.start)
+    found = _group(free.group, free.width, free.copies, ports, free.start)
     yield {**found, "planes": planes} if planes else found
 
 
 @_of.register
-def _scale(free: Scale, _spec: Transformer, _piece: Piece) -> Iterator[Entry]:
-    yield scale(map(_named, free.up), map(_named, free.down), free.copies)
+def _scale(free: Scale, _spec: Any, _piece: Piece) -> Iterator[Entry]:
+    ports: list[Entry] = [{"tensor": _named(one), "reads": False} for one in free.up]
+    less = {"degree": free.degree} if free.degree != 1 else {}
+    ports += [{"tensor": _named(one), "reads": True, **less} for one in free.down]
+    yield {"free": "basis", "group": "scale", "copies": list(free.copies), "ports": ports}
 
 
 @_of.register
@@ -121,7 +117,7 @@ def _constants(free: Constants, spec: Transformer, _piece: Piece) -> Iterator[En
     kept = [one.bias for one in free.readers if one.bias is not None]
     listed += map(_source, dict.fromkeys(kept))
     vanishing = [_named(one.tensor) for one in dict.fromkeys(kept) if one.site is None]
-    yield sources(*listed) | ({"vanish": vanishing} if vanishing else {})
+    yield _sources(*listed) | ({"vanish": vanishing} if vanishing else {})
 
 
 def _between(spec: Transformer, bias: Bias) -> bool:
@@ -134,49 +130,120 @@ def _slack(free: Slack, _spec: Transformer, piece: Piece) -> Iterator[Entry]:
     own, tensor, forms = free.port, _named(free.port.tensor), free.forms.document
     if forms == "unreached":
         back = [] if own.bias is None else [{"tensor": _named(own.bias.tensor)}]
-        yield sources({"tensor": tensor, "where": "unreached"}, *back)
+        yield _sources({"tensor": tensor, "where": "unreached"}, *back)
         return
     if isinstance(forms, dict):
         for _, run in groupby(enumerate(forms["unused"]), lambda pair: pair[1] - pair[0]):
             columns = [column for _, column in run]
-            yield sources({"tensor": tensor, "columns": [columns[0], columns[-1] + 1]})
+            yield _sources({"tensor": tensor, "columns": [columns[0], columns[-1] + 1]})
         return
     if isinstance(forms, Norm):
         bias = own.bias if free.forms.value is not None else None
         kept = [] if bias is None else [_source(bias)]
-        yield sources({"tensor": tensor, "along": {"-1": _gain(forms)}}, *kept)
+        yield _sources({"tensor": tensor, "along": {"-1": _gain(forms)}}, *kept)
         return
     assert forms == "ones", piece.kind
     gain = [] if own.gain is None else [_named(own.gain)]
-    yield sources({"tensor": tensor, "along": {str(own.axis): gain}})
+    yield _sources({"tensor": tensor, "along": {str(own.axis): gain}})
 
 
 @_of.register
-def _entries(free: Entries, _spec: Transformer, _piece: Piece) -> Iterator[Entry]:
-    yield sources({"tensor": _named(free.tensor)})
+def _entries(free: Entries, _spec: Any, _piece: Piece) -> Iterator[Entry]:
+    yield _sources({"tensor": _named(free.tensor)})
 
 
 @_of.register
-def _mean(free: Mean, _spec: Transformer, _piece: Piece) -> Iterator[Entry]:
-    yield sources(*({"tensor": _named(tensor), "along": _EVERY} for tensor in free.tensors))
+def _mean(free: Mean, _spec: Any, _piece: Piece) -> Iterator[Entry]:
+    yield _sources(*({"tensor": _named(tensor), "along": _EVERY} for tensor in free.tensors))
 
 
 @_of.register
-def _unseen_shift(free: UnseenShift, _spec: Transformer, _piece: Piece) -> Iterator[Entry]:
+def _unseen_shift(free: UnseenShift, _spec: Any, _piece: Piece) -> Iterator[Entry]:
     along = {"-2": _gain(free.site), "-1": []}
     tables = [{"tensor": _named(one), "along": along} for one in (("embed", "tokens"), free.table)]
     bias = [] if free.site.bias is None else [{"tensor": "head/b_U", "along": _EVERY}]
-    yield sources(*tables, *bias)
+    yield _sources(*tables, *bias)
 
 
 @_of.register
-def _common_form(_free: CommonForm, _spec: Transformer, _piece: Piece) -> Iterator[Entry]:
+def _common_form(_free: CommonForm, _spec: Any, _piece: Piece) -> Iterator[Entry]:
     yield {"free": "special", "name": "common-form"}
 
 
 @_of.register
-def _value_kernel(free: ValueKernel, _spec: Transformer, _piece: Piece) -> Iterator[Entry]:
-    yield sources(_source(free.source))
+def _value_kernel(free: ValueKernel, _spec: Any, _piece: Piece) -> Iterator[Entry]:
+    yield _sources(_source(free.source))
+
+
+@_of.register
+def _shift(free: Shift, _spec: Any, _piece: Piece) -> Iterator[Entry]:
+    yield _sources(*({"tensor": _named(tensor)} for tensor in free.tensors))
+
+
+# --- stacks ---------------------------------------------------------------------------------------
+
+
+@_of.register
+def _of_head(free: OfHead, spec: Network, piece: Piece) -> Iterator[Entry]:
+    """Heads of a group are alike: an entry for the first is about all of them."""
+    part, group, head = free.at
+    if head:
+        return
+    for one in free.family.free:
+        for entry in _of(one, spec, piece):
+            if entry["free"] == "basis":
+                entry["copies"] = [spec.layers[int(part) - 1].groups[group].heads]
+            if entry["free"] == "special":
+                entry["part"] = _part(spec, int(part), group + 1)
+            for own in _tensors(entry):
+                own["tensor"] = f"{part}/{named(group, own['tensor'][1:])}"
+            yield entry
+
+
+@_of.register
+def _given(free: Given, _spec: Any, _piece: Piece) -> Iterator[Entry]:
+    yield deepcopy(free.entry)
+
+
+@_of.register
+def _together(free: Together, _spec: Network, piece: Piece) -> Iterator[Entry]:
+    heads = [one.number for one in free.places]
+    yield {"free": "special", "name": piece.kind, "layer": free.layer + 1, "heads": heads}
+
+
+@_of.register
+def _beside(free: Beside, _spec: Any, _piece: Piece) -> Iterator[Entry]:
+    where = "unread" if free.reached else "unreached"
+    for name in free.tensors:
+        yield _sources({"tensor": f"{free.i + 1}/{name}", "where": where})
+
+
+# --- parts of entries -----------------------------------------------------------------------------
+
+
+def _port_at(tensor: str, axis: int = -2, *, reads: bool = False, degree: int = 1) -> Entry:
+    """An axis of a tensor that lies in a space."""
+    more = {"degree": degree} if degree != 1 else {}
+    return {"tensor": tensor, "axis": axis, "reads": reads, **more}
+
+
+def _group(
+    group: str, width: int, copies: Iterable[int], ports: list[Entry], start: int = 0
+) -> Entry:
+    """A group that acts on the axes that lie in a space."""
+    own = {"width": width, "copies": list(copies), "start": start}
+    return {"free": "basis", "group": group, **own, "ports": ports}
+
+
+def _sources(*given: Entry) -> Entry:
+    """Tensors to which something is added, with no effect together."""
+    return {"free": "constants", "sources": list(given)}
+
+
+def _tensors(entry: Entry) -> list[Entry]:
+    """What an entry says of each tensor."""
+    found: list[Entry] = entry.get("ports") or entry.get("sources") or []
+    return found
 
 
 def _named(tensor: Tensor) -> str:
@@ -188,7 +255,7 @@ def _gain(site: Norm) -> list[str]:
 
 
 def _port(own: Port) -> Entry:
-    found = port(_named(own.tensor), own.axis, reads=own.reads, degree=own.degree)
+    found = _port_at(_named(own.tensor), own.axis, reads=own.reads, degree=own.degree)
     gain = {} if own.gain is None else {"gain": _named(own.gain)}
     return {**found, **gain, **({"under": True} if own.under else {})}
 

@@ -26,22 +26,36 @@ Planes = tuple[tuple[int, int], ...]
 @lru_cache(maxsize=128)
 def algebra(group: Group, width: int, start: int = 0, planes: Planes = ()) -> Array:
     """A basis: (dimension of the group, width, width); do not write to it."""
+    units = unit_matrices(group, width, start)
+    if units is not None:
+        out = np.zeros((len(units[0]), width, width))
+        out[range(len(out)), units[0], units[1]] = 1
+        return out
     found = list(_basis(group, width, start, planes))
     return np.stack(found) if found else np.zeros((0, width, width))
+
+
+@lru_cache(maxsize=128)
+def unit_matrices(group: Group, width: int, start: int = 0) -> tuple[Array, Array] | None:
+    """Row and column of the 1 of each matrix of the basis, if these are unit matrices."""
+    if group not in ("gl", "torus"):
+        return None
+    still = np.arange(start, width)
+    return (
+        (still, still)
+        if group == "torus"
+        else (np.repeat(still, len(still)), np.tile(still, len(still)))
+    )
 
 
 def _basis(group: Group, n: int, start: int, planes: Planes) -> Iterator[Array]:
     unit = np.eye(n)
     still = range(start, n)
-    if group == "gl":
-        yield from (np.outer(unit[j], unit[k]) for j in still for k in still)
-    elif group == "o":
+    if group == "o":
         yield from (_turn(unit[j], unit[k]) for j in still for k in range(start, j))
     elif group == "o1":
         C = unit[:-1] - unit[-1]
         yield from (_turn(C[j], C[k]) for j in range(n - 1) for k in range(j))
-    elif group == "torus":
-        yield from (np.diag(unit[j]) for j in still)
     elif group == "shear":
         yield from (np.outer(np.ones(n), unit[j]) for j in still)
     elif group == "planes":

@@ -50,7 +50,7 @@ def _sizes(of: Array, axis: int) -> Array:
     return np.asarray(np.sqrt(np.einsum("...i,...i->...", rows, rows)))
 
 
-# --- constants and slack --------------------------------------------------------------------------
+# --- constants and slack -------------------------------------------------------------------------
 
 
 @fix.register
@@ -173,7 +173,7 @@ def _(one: Order, w: FloatWeights, slack: float) -> Array:  # noqa: ARG001
     return out
 
 
-# --- bases and scales -----------------------------------------------------------------------------
+# --- bases and scales ----------------------------------------------------------------------------
 
 
 @fix.register

@@ -103,7 +103,7 @@ class Order(OfPorts):
         return bool((element[0] == np.arange(self.width)).all())
 
 
-# --- layers -------------------------------------------------------------------------------------
+# --- layers ------------------------------------------------------------------------------------
 
 
 def _alike(spec: Transformer, part: str, names: list[str], axis: int) -> tuple[Port, ...]:
@@ -161,7 +161,7 @@ def unit_orders(spec: Transformer, part: str) -> dict[str, Order]:
     return out
 
 
-# --- the stream ---------------------------------------------------------------------------------
+# --- the stream --------------------------------------------------------------------------------
 
 
 def pooled_order(spec: Transformer) -> Order | None:
@@ -259,7 +259,7 @@ def place_ports(spec: Transformer, place: Place) -> Iterator[Port]:
             yield writer(site.part, site.bias)
 
 
-# --- signs of norms -------------------------------------------------------------------------------
+# --- signs of norms ------------------------------------------------------------------------------
 
 
 def sign_orders(spec: Transformer) -> Iterator[Order]:

@@ -8,7 +8,6 @@ dimensions that the spec allows (`reach`) is not generic, and there nothing is c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cached_property
 
 import numpy as np
 
@@ -38,24 +37,21 @@ class Passage:
 
     def __init__(self, field: Prime, spec: Network, tensor: Tensor) -> None:
         self.field, self.spec, self.tensor = field, spec, tensor
-        self.units = units_of(spec)
+        self.units, self.depth = units_of(spec), spec.depth
+        self._images: dict[int, Array | None] = {0: np.eye(spec.widths[0])}
+        self._read: dict[int, Array | None] = {self.depth: np.eye(spec.widths[-1])}
 
-    @cached_property
-    def images(self) -> list[Array | None]:
-        """Columns that span the tokens before each layer, and at the end."""
-        out: list[Array | None] = [np.eye(self.spec.widths[0])]
-        for i, most in enumerate(reached(self.spec)[1:]):
-            out.append(self._image(i, out[-1], most))
-        return out
+    def image(self, i: int) -> Array | None:
+        """Columns that span the tokens before layer i + 1, or at the end."""
+        if i not in self._images:
+            self._images[i] = self._image(i - 1, self.image(i - 1), reached(self.spec)[i])
+        return self._images[i]
 
-    @cached_property
-    def forms(self) -> list[Array | None]:
+    def forms(self, i: int) -> Array | None:
         """Rows that span the linear forms of these tokens that are read later."""
-        out: list[Array | None] = [np.eye(self.spec.widths[-1])]
-        most = read(self.spec)
-        for i in reversed(range(self.spec.depth)):
-            out.append(self._forms(i, out[-1], most[i]))
-        return out[::-1]
+        if i not in self._read:
+            self._read[i] = self._forms(i, self.forms(i + 1), read(self.spec)[i])
+        return self._read[i]
 
     def own(self, i: int, place: HeadPlace, name: str) -> Array:
         """A tensor of one head."""
@@ -104,7 +100,7 @@ class Passage:
             return None
         rows = [np.zeros((0, layer.width_in))]
         for place in heads_of(layer):
-            maps = reading_maps(self.spec, layer, place.group)
+            maps = reading_maps(layer, place.group, self.spec.t)
             rows += [self.own(i, place, name) for name in maps]
         for unit in self.units[i]:
             wanted = self._wanted(i, unit, after)
@@ -135,7 +131,7 @@ class Passage:
 
     def blind_rows(self, i: int) -> Iterator[Blind]:
         """What can be added to every row of a map, since it vanishes on all that arrives."""
-        image, layer = self.images[i], self.spec.layers[i]
+        image, layer = self.image(i), self.spec.layers[i]
         if image is None:
             return
         outside = self._outside(image.T, image.shape[1])
@@ -151,7 +147,7 @@ class Passage:
 
     def blind_columns(self, i: int) -> Iterator[Blind]:
         """What can be added to every column of a map, since nothing reads it later."""
-        after, layer = self.forms[i + 1], self.spec.layers[i]
+        after, layer = self.forms(i + 1), self.spec.layers[i]
         if after is None:
             return
         last = "W_V" if layer.dv is None else "W_O"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from segre.fields.prime import Prime
 from segre.finding import Symmetry
 from segre.network import tensors
 from segre.spec import Network
+from segre.stack.stages import named
 from segre.stage import Slot
 from segre.symmetry.passage import Passage
 from segre.transformer.spec import Transformer
@@ -23,21 +24,37 @@ Group = Literal["QK", "VO", "MLP", "norms and biases", "shifts", "residual"]
 Holds = Literal["exact", "eps=0", "softmax"]
 
 
+class Head(NamedTuple):
+    """A head of a stack: its layer as a part, its group, and its place there (from 0)."""
+
+    part: str
+    group: int
+    number: int
+
+
 class ModularWeights:
     """The tensors of an architecture at weights mod p."""
 
-    def __init__(self, field: Prime, spec: Architecture, vector: Array) -> None:
-        self.field, self.spec, self.vector = field, spec, vector
-        self.slots = tensors(spec)
+    def __init__(
+        self, field: Prime, spec: Architecture, vector: Array, head: Head | None = None
+    ) -> None:
+        """With a `head`, the tensors are those of this head of a stack, named without a part."""
+        self.field, self.spec, self.vector, self.head = field, spec, vector, head
+        self.slots: Mapping[tuple[str, str], Slot] = tensors(spec)
 
     def __call__(self, part: str, name: str) -> Array:
         """A tensor, by part and name."""
-        slot = self.slots[part, name]
-        return self.vector[slot.range].reshape(slot.shape)
+        slot = self.slots[_whole(self.head, part, name)]
+        tensor = self.vector[slot.range].reshape(slot.shape)
+        return tensor if self.head is None else tensor[self.head.number]
+
+    def of_head(self, head: Head) -> ModularWeights:
+        """The tensors of one head of a stack."""
+        return ModularWeights(self.field, self.spec, self.vector, head)
 
     def canvas(self, count: int) -> Canvas:
         """Room for `count` generators."""
-        return Canvas(self.slots, count, len(self.vector))
+        return Canvas(self.slots, count, len(self.vector), self.head)
 
     def inverse(self, part: str, name: str) -> Array:
         """The entrywise inverse of a tensor, such as a gain."""
@@ -64,13 +81,24 @@ class ModularWeights:
 class Canvas:
     """Generators under construction: a zero matrix with a view of every weight tensor."""
 
-    def __init__(self, slots: Mapping[tuple[str, str], Slot], count: int, parameters: int) -> None:
-        self.slots, self.rows = slots, np.zeros((count, parameters))
+    def __init__(
+        self,
+        slots: Mapping[tuple[str, str], Slot],
+        count: int,
+        parameters: int,
+        head: Head | None = None,
+    ) -> None:
+        self.slots, self.rows, self.head = slots, np.zeros((count, parameters)), head
 
     def __call__(self, part: str, name: str) -> Array:
         """A tensor in every generator: (count, *shape)."""
-        slot = self.slots[part, name]
-        return self.rows[:, slot.range].reshape(-1, *slot.shape)
+        slot = self.slots[_whole(self.head, part, name)]
+        tensor = self.rows[:, slot.range].reshape(-1, *slot.shape)
+        return tensor if self.head is None else tensor[:, self.head.number]
+
+
+def _whole(head: Head | None, part: str, name: str) -> tuple[str, str]:
+    return (part, name) if head is None else (head.part, named(head.group, name))
 
 
 @dataclass(frozen=True)

@@ -8,73 +8,61 @@ between dense layers does the same, and so does the bias of a layer against the 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
-
-import numpy as np
+from dataclasses import dataclass
 
 from segre.fields.interface import Array
-from segre.polynomial.spec import Convolution, Dense, Polynomial
+from segre.polynomial.spec import Polynomial
 from segre.polynomial.stages import weight_name
+from segre.symmetry.basis import Basis, Scale
 from segre.symmetry.piece import ModularWeights, Piece
+from segre.symmetry.space import Port, Tensor
 
 
 def polynomial_pieces(spec: Polynomial) -> Iterator[Piece]:
     """The pieces between every two layers."""
     for i in range(1, spec.depth):
-        where, width = f"between layers {i} and {i + 1}", spec.layers[i - 1].units
-        if spec.degree > 1 or spec.convolutional:
-            name = "scale of the filter" if spec.convolutional else "scales of hidden units"
-            build = partial(_scales, spec=spec, i=i)
-            yield Piece("scales", name, where, "MLP", "exact", width, build, i)
+        own, after = spec.layers[i - 1], spec.layers[i]
+        where, width = f"between layers {i} and {i + 1}", own.units
+        written = (str(i), weight_name(own)), *([(str(i), "b")] if spec.bias else [])
+        read = str(i + 1), weight_name(after)
+        if spec.convolutional:
+            scale = Scale(written, (read,), degree=spec.degree)
+            yield Piece("scales", "scale of the filter", where, "MLP", "exact", width, scale, i)
         else:
-            build = partial(_basis, spec=spec, i=i)
-            name = f"change of basis GL({width})"
-            yield Piece("between", name, where, "MLP", "exact", None, build, i)
+            ports = (*map(Port, written), Port(read, -1, True, degree=spec.degree))
+            linear = spec.degree == 1
+            free = Basis(width, "gl" if linear else "torus", ports)
+            kind, name = "scales", "scales of hidden units"
+            if linear:
+                kind, name = "between", f"change of basis GL({width})"
+            count = None if linear else width
+            yield Piece(kind, name, where, "MLP", "exact", count, free, i)
         if spec.degree == 1 and spec.bias:
-            build = partial(_shifts, spec=spec, i=i)
-            name = "the bias against the bias of the next layer"
-            yield Piece("shift", name, where, "shifts", "exact", None, build, i)
+            name, shift = (
+                "the bias against the bias of the next layer",
+                Shift(i, read, dense=not spec.convolutional),
+            )
+            yield Piece("shift", name, where, "shifts", "exact", None, shift, i)
 
 
-def _scales(w: ModularWeights, spec: Polynomial, i: int) -> Array:
-    """One generator for each unit of layer i."""
-    own, after = spec.layers[i - 1], spec.layers[i]
-    canvas = w.canvas(own.units)
-    every = range(own.units)
-    name, reader = weight_name(own), weight_name(after)
-    canvas(str(i), name)[every, every] = w(str(i), name)
-    if spec.bias:
-        canvas(str(i), "b")[every, every] = w(str(i), "b")
-    read = w(str(i + 1), reader)
-    if isinstance(after, Convolution):
-        canvas(str(i + 1), reader)[0] = -spec.degree * read
-    else:
-        canvas(str(i + 1), reader)[every, :, every] = -spec.degree * read.T
-    return canvas.rows
+@dataclass(frozen=True)
+class Shift:
+    """What the biases of a layer (from 1) add, the biases of the next one take back."""
 
+    i: int
+    read: Tensor
+    dense: bool
 
-def _basis(w: ModularWeights, spec: Polynomial, i: int) -> Array:
-    """A generator for each entry (p, q): unit q is added to unit p, and its readers subtract it."""
-    width = spec.layers[i - 1].width_out
-    canvas = w.canvas(width * width)
-    before, after = w(str(i), "W"), w(str(i + 1), "W")
-    for n, (p, q) in enumerate(np.ndindex(width, width)):
-        canvas(str(i), "W")[n, p] = before[q]
-        if spec.bias:
-            canvas(str(i), "b")[n, p] = w(str(i), "b")[q]
-        canvas(str(i + 1), "W")[n, :, q] = -after[:, p]
-    return canvas.rows
+    @property
+    def tensors(self) -> tuple[Tensor, Tensor]:
+        """Both biases."""
+        return (str(self.i), "b"), (str(self.i + 1), "b")
 
-
-def _shifts(w: ModularWeights, spec: Polynomial, i: int) -> Array:
-    """A generator for each bias of layer i."""
-    own, after = spec.layers[i - 1], spec.layers[i]
-    canvas = w.canvas(own.units)
-    every = range(own.units)
-    canvas(str(i), "b")[every, every, 0] = 1
-    read = w(str(i + 1), weight_name(after))
-    if isinstance(after, Dense):
-        canvas(str(i + 1), "b")[every, :, 0] = -read.T
-    else:
-        canvas(str(i + 1), "b")[0, 0, 0] = -read.sum()
-    return canvas.rows
+    def __call__(self, w: ModularWeights) -> Array:
+        """A generator for each bias."""
+        (first, second), read = self.tensors, w(*self.read)
+        size = len(w(*first))
+        canvas = w.canvas(size)
+        canvas(*first)[range(size), range(size), 0] = 1
+        canvas(*second)[..., 0] = -(read.T if self.dense else read.sum())
+        return canvas.rows

@@ -9,15 +9,56 @@ invisible. Both are bounds that follow from the spec alone, and that no weights 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from segre.attention.layer import Layer
+from segre.attention.mechanism import Mechanism
 from segre.errors import UnluckyError
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.fields.rank import Echelon
 from segre.spec import Network
-from segre.symmetry.stack_scores import Head
+
+
+@dataclass(frozen=True)
+class Head:
+    """What the families depend on: the mechanism on t tokens, and the tensors with their rows."""
+
+    mechanism: Mechanism
+    a: int
+    tokens: int
+    rows: tuple[tuple[str, int], ...]
+    parallel: bool = False  # whether all tokens are multiples of one vector
+
+    @cached_property
+    def tensors(self) -> dict[str, int]:
+        """The tensors by name, with their numbers of rows."""
+        return dict(self.rows)
+
+    def named(self, *roots: str) -> tuple[str, ...]:
+        """The tensors with one of these names; a kernel has one for each of its places."""
+        return tuple(name for name in self.tensors if name.partition("+")[0] in roots)
+
+    def side(self, letter: str) -> tuple[str, ...]:
+        """The tensors that make keys (K) or queries (Q): maps, and the bias if there is one."""
+        return self.named(f"W_{letter}", f"b_{letter}")
+
+    def filters(self, letter: str) -> tuple[str, ...]:
+        """The weights of a convolution of keys (K) or values (V) by numbers."""
+        return self.named(f"c_{letter}")
+
+    @cached_property
+    def constant(self) -> bool:
+        """Whether the weights do not depend on keys and queries at all."""
+        one = self.mechanism
+        uniform = self.a == 1 and one.splits and one.normalise == "both"
+        return one.silent(self.tokens) or (uniform and not one.masked)
+
+    @cached_property
+    def stuck(self) -> bool:
+        """Whether small changes of keys and queries do not change the weights."""
+        two_values = self.a == {"layer": 2, "sphere": 1}.get(self.mechanism.unit)
+        return two_values or self.constant
 
 
 @dataclass(frozen=True)
@@ -29,25 +70,24 @@ class HeadPlace:
     number: int
 
 
-def heads_of(layer: Layer) -> list[HeadPlace]:
+@lru_cache(maxsize=4096)  # stacks of a sweep have layers in common
+def heads_of(layer: Layer) -> tuple[HeadPlace, ...]:
     """The heads of a layer, group by group."""
     pairs = [(g, h) for g, group in enumerate(layer.groups) for h in range(group.heads)]
-    return [HeadPlace(g, h, n) for n, (g, h) in enumerate(pairs, 1)]
+    return tuple(HeadPlace(g, h, n) for n, (g, h) in enumerate(pairs, 1))
 
 
-def head_at(spec: Network, layer: Layer, group: int, parallel: bool = False) -> Head:
+@lru_cache(maxsize=4096)
+def head_at(layer: Layer, group: int, t: int, parallel: bool = False) -> Head:
     """What the symmetries of the heads of a group depend on."""
-    one = layer.groups[group].mechanism
-    return _head(one, layer.a, spec.t, tuple(layer.shapes[group]), parallel)
+    rows = tuple((name, shape[1]) for name, shape in layer.shapes[group].items())
+    return Head(layer.groups[group].mechanism, layer.a, t, rows, parallel)
 
 
-_head = lru_cache(maxsize=256)(Head)  # stacks of a sweep have heads in common
-
-
-def dead(spec: Network, layer: Layer, group: int) -> bool:
+def dead(layer: Layer, group: int, t: int) -> bool:
     """Whether heads mix nothing: the weight of their only key, less one, is zero."""
     one = layer.groups[group].mechanism
-    return one.normalise == "centred" and one.silent(spec.t)
+    return one.normalise == "centred" and one.silent(t)
 
 
 @dataclass(frozen=True)
@@ -65,15 +105,16 @@ def units_of(spec: Network) -> tuple[list[Units], ...]:
 
     Heads with the same constant weights and no gate do: only the sum of their values matters.
     """
-    return tuple(_units(spec, layer) for layer in spec.layers)
+    return tuple(_units(layer, spec.t) for layer in spec.layers)
 
 
-def _units(spec: Network, layer: Layer) -> list[Units]:
+@lru_cache(maxsize=4096)
+def _units(layer: Layer, t: int) -> list[Units]:
     pools: dict[bool, list[HeadPlace]] = {}
     alone: list[Units] = []
     groups = range(len(layer.groups))
-    pooling = [_pool(spec, layer, g) for g in groups]
-    still = {g for g in groups if dead(spec, layer, g)}
+    pooling = [_pool(layer, g, t) for g in groups]
+    still = {g for g in groups if dead(layer, g, t)}
     for place in heads_of(layer):
         if place.group in still:
             continue
@@ -85,12 +126,12 @@ def _units(spec: Network, layer: Layer) -> list[Units]:
     return [*(Units(pool, rowwise=False, pooled=True) for pool in pools.values()), *alone]
 
 
-def _pool(spec: Network, layer: Layer, group: int) -> bool | None:
+def _pool(layer: Layer, group: int, t: int) -> bool | None:
     """Whether heads with constant weights see only their own token; None if weights vary."""
     one = layer.groups[group].mechanism
     if one.gate != "none" or one.conv != "none":
         return None
-    return one.alone(spec.t) if head_at(spec, layer, group).constant else None
+    return one.alone(t) if head_at(layer, group, t).constant else None
 
 
 def inner_size(layer: Layer, unit: Units) -> int:
@@ -131,8 +172,8 @@ def read(spec: Network) -> list[int]:
     for layer, units in zip(reversed(spec.layers), reversed(units_of(spec)), strict=True):
         total = 0
         for g, group in enumerate(layer.groups):
-            maps = reading_maps(spec, layer, g)
-            total += group.heads * sum(layer.shapes[g][name][1] for name in maps)
+            rows = layer.shapes[g]
+            total += group.heads * sum(rows[n][1] for n in reading_maps(layer, g, spec.t))
         for unit in units:
             taps = len(layer.taps(unit.places[0].group, "W_V"))
             size = inner_size(layer, unit)
@@ -141,11 +182,12 @@ def read(spec: Network) -> list[int]:
     return out[::-1]
 
 
-def reading_maps(spec: Network, layer: Layer, group: int) -> list[str]:
+@lru_cache(maxsize=4096)
+def reading_maps(layer: Layer, group: int, t: int) -> list[str]:
     """The maps by which the scores and the gate of a head read tokens, if they matter."""
-    if dead(spec, layer, group):
+    if dead(layer, group, t):
         return []
-    scores = () if head_at(spec, layer, group).stuck else ("W_K", "W_Q")
+    scores = () if head_at(layer, group, t).stuck else ("W_K", "W_Q")
     return [name for root in (*scores, "W_G") for name in layer.taps(group, root)]
 
 

@@ -7,6 +7,7 @@ so that all can be undone.
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import chain
 
 import numpy as np
 
@@ -87,21 +88,37 @@ def unsure(gain: Array, near: float) -> Array:
 @lru_cache(maxsize=8)
 def reducible(spec: Transformer) -> tuple[Actor, ...]:
     """What the normal form fixes, in order."""
-    every = actors(spec)
-    bases = [one for one in every if isinstance(one, Basis)]
-    out: list[Actor] = [*sign_orders(spec), *(x for x in every if isinstance(x, CommonForm))]
-    out += _downstream([one for one in every if isinstance(one, Constants)])
-    out += [
-        one for one in every if isinstance(one, UnseenShift) or (isinstance(one, Mean) and one.last)
-    ]
-    out += [one for one in bases if one.vector is not None]
-    slack = [one for one in every if isinstance(one, Slack | Entries)]
-    out += [one for one in slack if one.tensors[0] == MAP]  # before what follows the map
-    out += [one for one in bases if one.group == "shear"]
-    out += [one for one in slack if one.tensors[0] != MAP]
-    out += [order for part in layer_parts(spec) for order in gain_orders(spec, part).values()]
-    out += [one for one in bases if one.group in BALANCED and not (one.vector or _spread(one))]
-    return (*out, *(one for one in every if isinstance(one, ValueKernel)))
+    steps: list[list[Actor]] = [[] for _ in range(9)]
+    for one in actors(spec):
+        if (step := _step(one)) is not None:
+            steps[step].append(one)
+    steps[1] = [*_downstream([one for one in steps[1] if isinstance(one, Constants)])]
+    steps[6] += [one for part in layer_parts(spec) for one in gain_orders(spec, part).values()]
+    return (*sign_orders(spec), *chain.from_iterable(steps))
+
+
+def _step(one: Actor) -> int | None:
+    """When it is fixed; None if it is not. Signs of gains have step 6."""
+    match one:
+        case CommonForm():
+            return 0
+        case Constants():
+            return 1
+        case Mean(last=None):
+            return None
+        case Mean() | UnseenShift():
+            return 2
+        case Slack() | Entries():
+            return 4 if one.tensors[0] == MAP else 6  # before what follows the map, or later
+        case Basis(group="shear"):
+            return 5
+        case Basis():
+            if one.vector is not None:
+                return 3
+            return 7 if one.group in BALANCED and not _spread(one) else None
+        case ValueKernel():
+            return 8
+    return None
 
 
 def _spread(one: Basis | Order) -> bool:

@@ -33,6 +33,19 @@ FACTORED = "mix-factored-heads"  # heads whose value map is a product; no certif
 
 
 @dataclass(frozen=True)
+class Together:
+    """What several heads of a layer (from 0) have free together."""
+
+    layer: int
+    places: list[HeadPlace]
+    build: Build
+
+    def __call__(self, w: ModularWeights) -> Array:
+        """The generators."""
+        return self.build(w)
+
+
+@dataclass(frozen=True)
 class Alike:
     """Heads of a layer (from 0) whose weights are the scores, and which see the same keys."""
 
@@ -64,17 +77,17 @@ class Alike:
 
     def piece(self, kind: str, name: str, build: Build) -> Piece:
         """A piece of the layer."""
-        where = f"layer {self.i + 1}"
-        return Piece(kind, name, where, group_of(kind), "exact", None, build, self.i + 1, None)
+        where, free = f"layer {self.i + 1}", Together(self.i, self.places, build)
+        return Piece(kind, name, where, group_of(kind), "exact", None, free, self.i + 1, None)
 
 
 def alike_heads(spec: Network, i: int, arrives: int, parallel: bool) -> Iterator[Alike]:
     """Heads whose weights are the scores, and which see the same keys with the same decay."""
     found: dict[Mechanism, list[HeadPlace]] = {}
-    groups = [group.mechanism.on(spec.t) for group in spec.layers[i].groups]
-    plain = [one.bilinear and one.gate == one.conv == "none" for one in groups]
+    every = [group.mechanism for group in spec.layers[i].groups]
+    plain = [one.bilinear and one.gate == one.conv == "none" for one in every]
     for place in heads_of(spec.layers[i]) if any(plain) else ():
-        one = groups[place.group]
+        one = every[place.group].on(spec.t)
         if plain[place.group] and one.decay != "learned":
             found.setdefault(one, []).append(place)
     for one, places in found.items():
@@ -106,7 +119,7 @@ def filled_pieces(alike: Alike) -> Iterator[Piece]:
     names = ("W_K", "W_Q", *layer.taps(alike.places[0].group, "W_V"), "W_O")
     shapes = layer.shapes[alike.places[0].group]
     count = heads * sum(prod(shapes[name][1:]) for name in names if name in shapes)
-    if count > _entries(alike) and not alike.spec.has_closed_form:
+    if count > _entries(alike):
         name = "weights of heads whose joint tensor has fewer entries"
         yield alike.piece("filled", name, partial(_filled, alike=alike))
 
@@ -120,7 +133,7 @@ def _entries(alike: Alike) -> int:
 
 def _mixed(w: ModularWeights, alike: Alike) -> Array:
     """All heads mix, or some, if their ranks allow it."""
-    image, i, width = w.passage.images[alike.i], alike.i, alike.layer.width_in
+    image, i, width = w.passage.image(alike.i), alike.i, alike.layer.width_in
     found: list[Tangents] = []
     if image is None:
         return w.canvas(0).rows
@@ -182,7 +195,7 @@ def _with_bias(w: ModularWeights, alike: Alike, image: Array, letter: str) -> tu
 
 def _filled(w: ModularWeights, alike: Alike) -> Array:
     """All that keeps the tensor, where the weights reach every tensor near the one they make."""
-    part, image = str(alike.i + 1), w.passage.images[alike.i]
+    part, image = str(alike.i + 1), w.passage.image(alike.i)
     if image is None:
         return w.canvas(0).rows
     F, entries = w.field, _entries(alike)

@@ -35,17 +35,14 @@ class WeightSource(Protocol):
     @property
     def spec(self) -> Transformer:
         """The architecture of the weights."""
-        ...
 
     def part(
         self, part: str, names: Iterable[str] | None = None, dtype: npt.DTypeLike = np.float64
     ) -> Tensors:
         """The tensors of a part, or only the named ones."""
-        ...
 
     def columns(self, name: str, which: Array, dtype: npt.DTypeLike = np.float64) -> Array:
         """Some columns of an embedding table, without reading the others."""
-        ...
 
 
 @dataclass(frozen=True)

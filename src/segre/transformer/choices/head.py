@@ -57,22 +57,7 @@ class Head(Embedding):
         hidden = self.output == "hidden"
         if self.place == "after" and not hidden and not self.final:
             yield "place=after needs final=true before an unembedding"
-        if not self.embedded:
-            for key in ("transform", "outbias", "pooler"):
-                if getattr(self, key):
-                    yield f"{key} needs a vocabulary, for example vocab=11"
-            needs = "embed, logitcap and output need a vocabulary, for example vocab=11"
-            if self.logitcap or (not hidden and not self.labels):
-                yield needs
-        if self.patch:
-            if self.transform:
-                yield "transform needs a vocabulary, for example vocab=11"
-            if self.logitcap:
-                yield "logitcap needs a vocabulary, for example vocab=11"
-            if self.layerscale and (not hidden or self.bias != "all"):
-                yield "layerscale needs output=hidden and bias=all"
-            if not hidden and not self.labels:
-                yield f"output={self.output} with patch needs labels, for example labels=2"
+        yield from self._without_vocabulary(hidden)
         if hidden and (self.tied or self.transform or self.outbias or self.logitcap):
             yield "tied, transform, outbias and logitcap need output=logits or softmax"
         if self.bias in ("norm", "mlp-norm"):
@@ -81,6 +66,20 @@ class Head(Embedding):
         if self.relation:
             yield from self._relation()
         yield from self._tables()
+
+    def _without_vocabulary(self, hidden: bool) -> Iterator[str]:
+        """What matrices and patches as inputs exclude."""
+        of_patches = ("transform", "logitcap") if self.patch else ()
+        for key in of_patches if self.embedded else ("transform", "outbias", "pooler"):
+            if getattr(self, key):
+                yield f"{key} needs a vocabulary, for example vocab=11"
+        if not self.embedded and (self.logitcap or (not hidden and not self.labels)):
+            yield "embed, logitcap and output need a vocabulary, for example vocab=11"
+        if self.patch:
+            if self.layerscale and (not hidden or self.bias != "all"):
+                yield "layerscale needs output=hidden and bias=all"
+            if not hidden and not self.labels:
+                yield f"output={self.output} with patch needs labels, for example labels=2"
 
     def _tables(self) -> Iterator[str]:
         """Choices of the tables before and after the layers together."""
