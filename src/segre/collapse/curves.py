@@ -113,7 +113,7 @@ class Curve:
             "floored": self.floored,
             "log10": _plain(self.log10),
             "continued": self.past is not None,
-            "sink": None if self.sink is None else self.sink.document(),
+            "sink": None if self.sink is None else vars(self.sink),
             **({} if self.fused is None else {"fused": _plain(self.fused)}),
         }
         for name in self.values:

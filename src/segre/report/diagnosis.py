@@ -202,7 +202,7 @@ def heads_block(
         takeaway=takeaway or _extremes(*next(iter(values.items()))),
     )
     details = None if found is None else found.heads
-    return figure if details is None else replace(figure, heads=details.document())
+    return figure if details is None else replace(figure, heads=details)
 
 
 def _extremes(title: str, values: Array) -> str:
