@@ -19,7 +19,6 @@ from segre.collapse.curves import Curves, curves
 from segre.collapse.mechanisms import MechanismStudy, mechanism_advice, mechanism_study
 from segre.collapse.passes import Pass
 from segre.collapse.paths import (
-    HeadShares,
     PathSums,
     head_shares,
     path_sums,
@@ -34,6 +33,7 @@ from segre.collapse.study import Study, medians, random_pass, study, study_advic
 from segre.collapse.variants import ALL, FULL, PAPER, Variant, variant, what_if
 from segre.collapse.verdict import THRESHOLD, advice, not_measured
 from segre.errors import UnsupportedError
+from segre.fields.interface import Array
 from segre.finding import Status, Unbounded
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.progress import Progress, quiet
@@ -85,7 +85,7 @@ class Paths(Unbounded, Tabular):
 
     name: str
     sums: PathSums
-    heads: HeadShares
+    heads: tuple[Array, ...]  # shares of all paths through each head: (H, ...) by layer
     error: float  # of the sum of all paths and biases against the output, relative
     sampled: list[dict[str, Any]]
     status: ClassVar[Status] = "measured"
@@ -108,7 +108,10 @@ class Paths(Unbounded, Tabular):
         return {
             "model": self.name,
             "paths": self.sums.document(),
-            "through": self.heads.document(),
+            "through": {
+                "layers": {"share": [layer.sum(axis=0).tolist() for layer in self.heads]},
+                "heads": [{"share": layer.tolist()} for layer in self.heads],
+            },
             "identity": self.error,
             "sampled": self.sampled,
         }

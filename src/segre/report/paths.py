@@ -56,8 +56,8 @@ def of_paths(found: Paths) -> Iterator[Block]:
     )
     rest = 1 - np.mean(sums.bias_share)
     layers = []
-    for layer in shown_layers(len(heads.shares) - 1):
-        own = heads.shares[layer].reshape(len(heads.shares[layer]), -1).mean(axis=1)
+    for layer in shown_layers(len(heads) - 1):
+        own = heads[layer].reshape(len(heads[layer]), -1).mean(axis=1)
         largest = int(own.argmax())
         most = f"{_share(own[largest])} (head {largest + 1})"
         layers.append((str(layer + 1), _share(own.sum()), _share(rest - own.sum()), most))
@@ -114,7 +114,7 @@ def table_of_shares(found: PathShares) -> Table:
 def plots_of_paths(found: Paths) -> Iterator[Figure]:
     """Shares of the output by length and of biases, numbers of paths, and a map of heads."""
     shares = [float(np.mean(share)) for share in found.sums.shares]
-    through = [own.reshape(len(own), -1).mean(axis=1).tolist() for own in found.heads.shares]
+    through = [own.reshape(len(own), -1).mean(axis=1).tolist() for own in found.heads]
     bias = float(np.mean(found.sums.bias_share))
     yield by_length(shares, found.sums.counts, bias, table_of_paths(found))
     yield through_heads(through)
