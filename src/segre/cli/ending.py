@@ -206,6 +206,11 @@ def _said_of(error: BaseException) -> tuple[str, int]:
             "it starts",
             FAILED,
         )
+    return _unexpected(error)
+
+
+def _unexpected(error: BaseException) -> tuple[str, int]:
+    """What the operating system reports, or a bug: name it, and ask for a report."""
     shown = bool(os.environ.get(DEBUG))
     if shown:
         _show(error)
