@@ -67,7 +67,7 @@ def _summed(bench: Workbench) -> Part:
     sums, heads = path_sums(done), head_shares(done)
     error = furthest(done.output, sums.total)
     shares, bias = [float(one) for one in sums.shares], float(sums.bias_share)
-    through = [[float(one) for one in layer] for layer in heads.shares]
+    through = [[float(one) for one in layer] for layer in heads]
     options = bench.options(
         length=len(done.X), text=bench.text_given, seed=bench.seed, memory=bench.memory
     )

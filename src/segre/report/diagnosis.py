@@ -162,7 +162,6 @@ def heads_block(
     if found is not None:
         values |= {one.title: found.values[one.key] for one in found.measured if one.axis == "head"}
     maps = [by_head(name, rows.tolist(), what="") for name, rows in values.items()]
-    details = None if found is None else found.heads
     return Figure(
         title,
         takeaway or _extremes(*next(iter(values.items()))),
@@ -170,7 +169,7 @@ def heads_block(
         {**maps[0].layout, "meta": {"one_at_a_time": "Measure"}, "showlegend": False},
         _heads({**(columns or {}), **values}),
         maps[0].height,
-        heads=None if details is None else details.document(),
+        heads=None if found is None else found.heads,
     )
 
 

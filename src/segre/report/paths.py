@@ -57,8 +57,8 @@ def of_paths(found: Paths) -> Blocks:
     )
     rest = 1 - np.mean(sums.bias_share)
     layers = []
-    for layer in shown_layers(len(heads.shares) - 1):
-        own = _by_head(heads.shares[layer])
+    for layer in shown_layers(len(heads) - 1):
+        own = _by_head(heads[layer])
         largest = int(own.argmax())
         most = f"{_share(own[largest])} (head {largest + 1})"
         layers.append((str(layer + 1), _share(own.sum()), _share(rest - own.sum()), most))
@@ -110,7 +110,7 @@ def _plots(found: Paths) -> Blocks:
     shares = [float(np.mean(share)) for share in found.sums.shares]
     bias = float(np.mean(found.sums.bias_share))
     yield by_length(shares, found.sums.counts, bias, _lengths(found))
-    yield through_heads([_by_head(own).tolist() for own in found.heads.shares])
+    yield through_heads([_by_head(own).tolist() for own in found.heads])
 
 
 def by_length(
