@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from segre.reproduce.composition.chaser import (
+from segre.reproduce.composition import (
     Task,
     answers,
     composed,

@@ -14,16 +14,33 @@ from segre.fields import Real
 from segre.reproduce import path_lengths
 from segre.reproduce.circle import RADIUS, arcs, merged, walk
 from segre.reproduce.experiment import perform
-from segre.reproduce.networks import PathNetwork, Shape, embedded, plain_norm, readout
+from segre.reproduce.networks import (
+    PathNetwork,
+    Settings,
+    Shape,
+    embedded,
+    plain_norm,
+    readout,
+    token_loss,
+    train,
+)
 from segre.reproduce.path_effectiveness import trained
-from segre.reproduce.path_plans import HULL, MEMORIZE, PLANS, SORT
 from segre.reproduce.path_reading import Isolated, ceiling
-from segre.reproduce.path_tasks import Examples, convex_hull, memorising, sorting
-from segre.reproduce.rank_collapse import WithoutMatrices, _config
+from segre.reproduce.path_tasks import (
+    HULL,
+    MEMORIZE,
+    PLANS,
+    SORT,
+    Examples,
+    convex_hull,
+    memorising,
+    sentences,
+    sorting,
+    vocabulary,
+)
+from segre.reproduce.rank_collapse import WithoutMatrices, config
 from segre.reproduce.registry import experiment
-from segre.reproduce.sentences import sentences, vocabulary
 from segre.reproduce.state import Kept
-from segre.reproduce.training import Settings, token_loss, train
 
 TINY: dict[str, Any] = {"d": 12, "layers": 2, "train": 60, "test": 20, "epochs": 3}
 
@@ -230,7 +247,7 @@ def test_the_published_surgery_leaves_the_activation() -> None:
     from segre.transformer.forward import Tokens, run
     from support.small_models import at_depths
 
-    loaded = load(_config("albert", 1, 24), 0)
+    loaded = load(config("albert", 1, 24), 0)
     words = np.random.default_rng(0).integers(100, size=(1, 5))
     seen: dict[tuple[str, int], Any] = {}
 

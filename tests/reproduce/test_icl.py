@@ -5,9 +5,19 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from segre.reproduce.icl.descent import Start, merged, separate, steps_near
-from segre.reproduce.icl.fixed_points import fixed_points, steps_by_point
-from segre.reproduce.icl.loss import drawn, levels, population, predicted, sequences
+from segre.reproduce.icl_descent import (
+    Start,
+    drawn,
+    fixed_points,
+    levels,
+    merged,
+    population,
+    predicted,
+    separate,
+    sequences,
+    steps_by_point,
+    steps_near,
+)
 
 
 def random_problem(seed: int) -> tuple[list[Fraction], int]:

@@ -3,21 +3,19 @@
 import numpy as np
 import pytest
 
-from segre.reproduce.induction.chains import (
+from segre.reproduce.induction_model import (
     Chains,
-    information,
-    lag_sets,
-    oracle_loss,
-    unigram_loss,
-    window_distribution,
-)
-from segre.reproduce.induction.model import (
     Model,
+    information,
     labels,
+    lag_sets,
     loss_and_gradient,
     matches,
+    oracle_loss,
     probabilities,
     sets,
+    unigram_loss,
+    window_distribution,
 )
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from segre.reproduce.rank.nearest import (
+from segre.reproduce.rank import (
     Heads,
     agreement,
     best_error,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from segre.reproduce.universal.anchors import (
+from segre.reproduce.universal import (
     certified_error,
     grid,
     head,

@@ -10,14 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from segre.errors import SweepError
-from segre.sweep.defect import Defect, Excess, terms_of
 from segre.sweep.draw import architectures
 from segre.sweep.expression import Expression
 from segre.sweep.fit import _variables, fit
-from segre.sweep.known import Known
+from segre.sweep.law import Known
 from segre.sweep.names import with_entries
 from segre.sweep.plan import Plan
-from segre.sweep.polynomial import Polynomial, interpolate, monomials
+from segre.sweep.polynomial import Defect, Polynomial, defects, interpolate, monomials, terms_of
 from segre.sweep.run import run
 from segre.sweep.store import Store
 from support.small_sweeps import segre
@@ -89,10 +88,10 @@ def test_the_published_formulas_are_found(
     assert found.fields == ("l", "d", "a")
     assert [piece.place for piece in found.pieces] == ["a <= d", "otherwise"]
     for piece, wanted in zip(found.pieces, (inside, outside), strict=True):
-        assert same(str(piece.polynomial), wanted, EVERYWHERE)
+        assert same(str(piece.law.polynomial), wanted, EVERYWHERE)
         assert len(piece.fresh) == 20
-        assert not piece.undecided
-        assert piece.polynomial.whole
+        assert not piece.tested.allowed
+        assert piece.law.polynomial.whole
     assert found.left == ()
 
 
@@ -101,7 +100,7 @@ def test_full_rank_heads_have_a_formula_the_paper_leaves_open(tmp_path: Path) ->
     path = swept(tmp_path, "lightning", fields, where="a == d0")
     first = fit(path).pieces[0]
     points = [{"d0": p["x"], "d1": p["y"], "heads": p["z"]} for p in GRID]
-    assert same(str(first.polynomial), "heads*(d0*d0 + d0*d1 - heads)", points)
+    assert same(str(first.law.polynomial), "heads*(d0*d0 + d0*d1 - heads)", points)
     assert str(first.region) == "heads <= d0"
     assert first.fresh
 
@@ -123,7 +122,7 @@ def test_fractions_are_refused_unless_asked_for(tmp_path: Path) -> None:
     (piece,) = fit(path, rational=True).pieces
     points = [{"d0": p["x"], "heads": p["y"]} for p in GRID]
     wanted = "heads*(d0 - heads) + d0*(heads*d0 - heads*(heads - 1)//2)"
-    assert same(str(piece.polynomial), wanted, points)
+    assert same(str(piece.law.polynomial), wanted, points)
 
 
 def test_what_cannot_be_fitted_is_refused_in_a_line(tmp_path: Path) -> None:
@@ -152,7 +151,7 @@ def test_a_law_explains_the_exceptions_as_well(tmp_path: Path) -> None:
     assert same(str(first.law), law, points)
     assert first.law.value({"d": 3, "a": 2, "heads": 3}) == 45
     assert first.place == "a <= d and heads <= d"
-    assert (first.proved, first.ranked, first.allowed) == (45, 0, 0)
+    assert first.agreeing.counts == (45, 0, 0)
     assert first.tested.proved
     assert found.unproved == 0
 
@@ -215,7 +214,7 @@ def test_planted_defects_are_found(factor: Any, coefficients: list[int], chance:
     terms = chance.sample(terms_of(NAMES), len(coefficients))
     planted = Defect(factor, tuple(zip(coefficients, terms, strict=True)))
     over = [planted.value(point) for point in GRID]
-    found = next(iter(Excess(NAMES, GRID, over).defects()), None)
+    found = next(defects(NAMES, GRID, over), None)
     if found is None:
         assert sum(x > 0 for x in over) < 20  # too few to tell
         return

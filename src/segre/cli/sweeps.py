@@ -31,7 +31,7 @@ def run(
     The store is complete at any moment: after an interruption the same command continues.
     """
     from segre.sweep.builtin import plan_of
-    from segre.sweep.certificates import keep
+    from segre.sweep.export import keep_certificates
     from segre.sweep.run import Swept
     from segre.sweep.run import run as drive
     from segre.sweep.status import standing
@@ -42,7 +42,7 @@ def run(
         with resumable(new_store):
             ran = drive(chosen, new_store, memory=task_memory, **bounds)
             if certificates is not None:
-                keep(new_store, certificates, bounds["progress"])
+                keep_certificates(new_store, certificates, bounds["progress"])
             return Swept(ran, standing(new_store))
 
     out.answer(swept, rate=True, code=lambda found: int(bool(found.standing.refuted)), **asked)
@@ -105,8 +105,7 @@ def export(out: Out, store: Path, table: Path) -> None:
 )
 def plot(out: Out, store: Path, drawing: Path, x: str | None, y: str | None) -> None:
     """Plot exact against predicted dimensions, redundancy by two fields, and counterexamples."""
-    from segre.report.drawing import require_format
-    from segre.report.png import draw
+    from segre.report.png import draw, require_format
     from segre.sweep.picture import picture
 
     require_format(drawing)

@@ -27,8 +27,14 @@ from segre.fields.ball import Ball
 from segre.fields.interface import Array
 from segre.finding import Status
 from segre.geometry.progress import Progress, quiet
-from segre.optimum.problem import Problem, exact_square
-from segre.optimum.solve import dual_point, heads_of, minimiser, rank_of
+from segre.optimum.problem import (
+    Problem,
+    dual_point,
+    exact_square,
+    heads_of,
+    minimiser,
+    rank_of,
+)
 from segre.shown import Shown
 
 BITS = 256
@@ -79,20 +85,16 @@ class Optimum(Shown):
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        sequences, tokens, d, c = self.sizes
         return {
             "objective": _above(self.objective),
             "lower bound": -_above(-self.bound),
-            "gap": _above(self.gap),
+            "gap": self.value,
             "relative gap": self.relative,
             "gain, at least": -_above(-self.certain),
             "heads": self.heads,
             "rank of the optimum (estimate)": self.rank,
             "beta": self.beta,
-            "sequences": sequences,
-            "tokens": tokens,
-            "d": d,
-            "c": c,
+            **dict(zip(("sequences", "tokens", "d", "c"), self.sizes, strict=True)),
             "exact": {"objective": _exactly(self.objective), "lower bound": _exactly(self.bound)},
         }
 
@@ -117,14 +119,12 @@ def certify_optimum(
             R = np.array([np.nan])
     if not np.isfinite(R).all():
         raise SegreError("the numbers overflow floats; rescale X, Y and beta")
-    bound = lower_bound(problem, R)
-    own = heads_of(problem, Z)
     return Optimum(
         problem.objective(W_QK, W_OV),
-        bound,
+        lower_bound(problem, R),
         len(W_QK),
         rank_of(Z),
-        problem.objective(*own),
+        problem.objective(*heads_of(problem, Z)),
         (*problem.X.shape[:2], problem.d, problem.c),
         problem.beta,
     )
@@ -146,20 +146,14 @@ def _exactly(value: Fraction) -> str:
 
 def lower_bound(problem: Problem, R: Array) -> Fraction:
     """A proved lower bound of the objective, from any R (samples, c) of floats."""
-    room = ROUNDED
-    exact = _exact_map(problem)
+    room, exact = ROUNDED, _exact_map(problem)
     for _ in range(ATTEMPTS):
         S = R * (1 - room)
         if _feasible(problem, exact, S):
-            return _dual(problem, S)
+            pairs = zip(S.reshape(-1).tolist(), problem.targets.reshape(-1).tolist(), strict=True)
+            return sum((Fraction(s) * Fraction(y) for s, y in pairs), -exact_square(S) / 2)
         room *= 16
     return Fraction(0)  # R = 0: the objective is a sum of squares
-
-
-def _dual(problem: Problem, R: Array) -> Fraction:
-    pairs = zip(R.reshape(-1).tolist(), problem.targets.reshape(-1).tolist(), strict=True)
-    product = sum((Fraction(r) * Fraction(y) for r, y in pairs), start=Fraction(0))
-    return product - exact_square(R) / 2
 
 
 def _exact_map(problem: Problem) -> fmpq_mat:

@@ -14,8 +14,6 @@ import numpy as np
 
 from segre.errors import SegreError, WeightsError
 from segre.fields.interface import Array
-from segre.files import whole_file
-from segre.json_data import strict_json
 from segre.optimum.problem import Problem
 from segre.sequence.files import read_tensors
 from segre.values import quote
@@ -39,13 +37,6 @@ def read_run(path: Path) -> tuple[Problem, Array, Array]:
         return problem, *problem.weights(numbers["W_QK"], numbers["W_OV"])
     except SegreError as error:
         raise WeightsError(f"run {str(path)!r}: {error}") from None
-
-
-def write_run(path: Path, problem: Problem, W_QK: Array, W_OV: Array) -> None:
-    """The same as a JSON file, to the last bit."""
-    document = dict(zip(NAMES, (problem.X, problem.Y, W_QK, W_OV, problem.beta), strict=True))
-    with whole_file(path) as temporary:
-        temporary.write_text(strict_json(document) + "\n", encoding="utf-8")
 
 
 def _unknown(given: dict[str, Any]) -> str:

@@ -8,25 +8,9 @@ from segre.analysis.diff import Diff
 from segre.analysis.small_diff import SmallDiff
 from segre.checkpoint.changes import PIECES, Spot, Update
 from segre.files import shown
-from segre.report.blocks import (
-    Blocks,
-    Column,
-    Facts,
-    Figure,
-    Row,
-    Say,
-    Table,
-    Tile,
-    Title,
-    data,
-    elsewhere,
-    measured,
-    on_page,
-    table,
-    terminal,
-)
+from segre.report.blocks import Blocks, Column, Facts, Figure, Row, Say, Table, Tile, Title, table
 from segre.report.charts import bars, heat_map, lines
-from segre.report.views import view
+from segre.report.views import data, elsewhere, measured, on_page, terminal, view
 
 _FEW = 5  # heads, units, tokens
 FAR_APART = 0.5  # relative distance of models that may be unrelated

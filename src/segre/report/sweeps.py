@@ -6,23 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from segre.finding import Status, proved
-from segre.report.blocks import (
-    Blocks,
-    Facts,
-    Figure,
-    Row,
-    Say,
-    Table,
-    Tile,
-    Title,
-    data,
-    measured,
-    on_page,
-    table,
-    tiles,
-)
+from segre.report.blocks import Blocks, Facts, Figure, Row, Say, Table, Tile, Title, table
 from segre.report.charts import Number, axis, figure, heat_map
-from segre.report.views import view
+from segre.report.views import data, measured, on_page, tiles, view
 from segre.sweep.builtin import Builtin
 from segre.sweep.export import table as rows_of_store
 from segre.sweep.fit import Fit
@@ -168,9 +154,8 @@ def of_fit(found: Fit) -> Blocks:
     yield Title(f"{found.rows:,} rows in {', '.join(found.fields)}{meet}{none}", style="")
     for piece in found.pieces:
         yield Say(f"dimension == {piece.law}", "bold", wrap=False)
-        rows = _agree(piece.proved, piece.ranked, piece.allowed)
-        counts = [len(x) for x in (piece.tested.proved, piece.tested.ranked, piece.undecided)]
-        known = f"({piece.polynomial.rank} independent monomials)"
+        rows, counts = _agree(*piece.agreeing.counts), piece.tested.counts
+        known = f"({piece.law.polynomial.rank} independent monomials)"
         for name, words in (
             ("where", piece.place),
             ("rows", f"all {piece.rows:,} there agree: {rows} {known}"),
@@ -186,7 +171,8 @@ def of_fit(found: Fit) -> Blocks:
     yield Say(said, wrap=False)
     columns = (
         ("dimension", lambda piece: str(piece.law)),
-        *("where: place", "rows", "rows proved: proved"),
+        *("where: place", "rows"),
+        ("rows proved", lambda piece: len(piece.agreeing.proved)),
         ("fresh", lambda piece: len(piece.fresh)),
         ("new proved", lambda piece: len(piece.tested.proved)),
     )

@@ -49,8 +49,7 @@ def walk(
     """Train one variant and let it walk: the loss of a step, and where the tokens are."""
     import torch
 
-    from segre.reproduce.networks import PathNetwork, Shape
-    from segre.reproduce.training import Settings, train
+    from segre.reproduce.networks import PathNetwork, Settings, Shape, train
 
     at, to = arcs(points)
     skip, mlp = VARIANTS[name]
@@ -110,11 +109,10 @@ def run(given: Run) -> Found:
     ]
     table = Table(
         "Two tokens on a circle of radius 0.3, moved repeatedly by one trained layer",
-        ("layer", "step error", "final distance, by seed", "merged at step, by seed"),
+        "{layer} {step error:.1e} {final distance, by seed} {merged at step, by seed}",
         rows,
-        ("", ".1e", "", ""),
-        "Distances are relative to the initial distance. Tokens have merged once their distance "
-        "stays below a tenth of it.",
+        note="Distances are relative to the initial distance. Tokens have merged once their "
+        "distance stays below a tenth of it.",
     )
     notes = (
         "The paper gives no numbers. The order of the variants depends on the seed and on "

@@ -45,11 +45,15 @@ class Claim:
     reason: str = ""  # why it cannot be tested, or the numbers behind a yes or no
 
     @property
+    def _known(self) -> list[float]:
+        return [value for value in self.measured if value is not None]
+
+    @property
     def status(self) -> Verdict:
         """Whether it holds, for every seed (or in the mean, if so judged)."""
         if self.relation == "none":
             return "not testable here"
-        known = [value for value in self.measured if value is not None and isfinite(value)]
+        known = list(filter(isfinite, self._known))
         if not known or len(known) < len(self.measured):
             return "not reproduced"
         values = [fmean(known)] if self.by_mean else known
@@ -90,24 +94,17 @@ class Claim:
     @property
     def mean(self) -> float | None:
         """Over seeds."""
-        known = [value for value in self.measured if value is not None]
-        return fmean(known) if known else None
+        return fmean(self._known) if self._known else None
 
     @property
     def spread(self) -> float:
         """The standard deviation over seeds."""
-        known = [value for value in self.measured if value is not None]
-        return stdev(known) if len(known) > 1 else 0.0
+        return stdev(self._known) if len(self._known) > 1 else 0.0
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        own = asdict(self) | {"measured": list(self.measured)}
-        return own | {
-            "reason": self.why,
-            "status": self.status,
-            "mean": self.mean,
-            "spread": self.spread,
-        }
+        judged = {"status": self.status, "mean": self.mean, "spread": self.spread}
+        return asdict(self) | {"measured": list(self.measured), "reason": self.why} | judged
 
     @classmethod
     def of(cls, document: dict[str, Any]) -> Claim:
@@ -134,7 +131,7 @@ class Statement:
         by_mean: bool = False,
     ) -> Claim:
         """The measured value is the expected one, within an absolute tolerance."""
-        return self._claim("=", measured, expected, tolerance, by_mean)
+        return self._claim("=", measured, expected, tolerance=tolerance, by_mean=by_mean)
 
     def at_most(self, expected: float, measured: Sequence[float]) -> Claim:
         """The measured value is no larger."""
@@ -157,12 +154,9 @@ class Statement:
         relation: Relation,
         measured: Sequence[float] = (),
         expected: float | None = None,
-        tolerance: float = 0.0,
-        by_mean: bool = False,
-        reason: str = "",
+        **more: Any,
     ) -> Claim:
-        compared = (relation, expected, tolerance, tuple(measured), by_mean, reason)
-        return Claim(self.says, self.source, *compared)
+        return Claim(self.says, self.source, relation, expected, measured=tuple(measured), **more)
 
 
 # Statements by where their expected values come from.

@@ -11,7 +11,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -136,21 +136,10 @@ class Outcome(Shown):
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        return {
-            "experiment": self.experiment,
-            "title": self.title,
-            "question": self.question,
-            "work": asdict(self.work),
-            "command": self.command,
-            "seeds": list(self.seeds),
-            "full": self.full,
-            "options": json_data(dict(self.options)),
-            "counts": self.counts(),
-            "claims": [claim.document() for claim in self.claims],
-            "tables": [json_data(asdict(table)) for table in self.found.tables],
-            "panels": [json_data(asdict(panel)) for panel in self.found.panels],
-            "notes": list(self.found.notes),
-        }
+        plain = json_data(asdict(self))
+        del plain["seconds"]
+        found = plain.pop("found") | {"claims": [claim.document() for claim in self.claims]}
+        return {**plain, "counts": self.counts(), **found}
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Outcome:
@@ -158,20 +147,15 @@ class Outcome(Shown):
         found = Found(
             [Claim.of(claim) for claim in document["claims"]],
             [Table(**table) for table in document["tables"]],
-            [_panel(panel) for panel in document["panels"]],
+            [
+                Panel(**panel | {"series": [Series(**one) for one in panel["series"]]})
+                for panel in document["panels"]
+            ],
             document["notes"],
         )
-        return cls(
-            document["experiment"],
-            document["title"],
-            document["question"],
-            Work(**document["work"]),
-            document["command"],
-            tuple(document["seeds"]),
-            document["full"],
-            document["options"],
-            found,
-        )
+        plain = {one.name: document[one.name] for one in fields(cls)[:8]}
+        made = {"work": Work(**plain["work"]), "seeds": tuple(plain["seeds"])}
+        return cls(**plain | made, found=found)
 
 
 def perform(
@@ -206,18 +190,9 @@ def perform(
     which = {"experiment": experiment.name, "seeds": list(drawn), "full": full, **meant}
     store = Store(file, which, fresh=fresh)
     found = experiment.run(Run(drawn, full, meant, store, progress))
-    return Outcome(
-        experiment.name,
-        experiment.title,
-        experiment.question,
-        experiment.work,
-        command_of(experiment, seed, seeds, full, given),
-        drawn,
-        full,
-        meant,
-        found,
-        store.seconds,
-    )
+    command = command_of(experiment, seed, seeds, full, given)
+    about = (experiment.name, experiment.title, experiment.question, experiment.work, command)
+    return Outcome(*about, drawn, full, meant, found, store.seconds)
 
 
 def command_of(
@@ -225,12 +200,9 @@ def command_of(
 ) -> str:
     """The command that gives an outcome; options with their default values are left out."""
     words = ["segre", "reproduce", experiment.name]
-    if experiment.seeded and seed:
-        words += ["--seed", str(seed)]
-    if experiment.seeded and seeds != 3:
-        words += ["--seeds", str(seeds)]
-    if full:
-        words.append("--full")
+    words += ["--seed", str(seed)] * (experiment.seeded and seed != 0)
+    words += ["--seeds", str(seeds)] * (experiment.seeded and seeds != 3)
+    words += ["--full"] * full
     for option in experiment.options:
         value = given.get(option.key, option.default)
         if value == option.default:
@@ -241,7 +213,3 @@ def command_of(
         for one in value if option.several else (value,):
             words += [f"--{option.name}", f"{one:g}" if isinstance(one, float) else str(one)]
     return shlex.join(words)
-
-
-def _panel(document: Mapping[str, Any]) -> Panel:
-    return Panel(**{**document, "series": [Series(**one) for one in document["series"]]})

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import getitem
+from string import Formatter
 from typing import Any, Literal
 
 import numpy as np
@@ -18,7 +19,13 @@ Mark = Literal["line", "line and points", "points", "crosses", "dashes", "dots"]
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under columns; `formats` are those of Python, one for each column ("" is as it is)."""
+    """Rows under columns; `formats` are those of Python, one for each column ("" is as it is).
+
+    Columns may also be given with their formats, as a format string of Python.
+
+    >>> Table("t", "{kind} {n:d}", [("a", 1)]).formats
+    ('', 'd')
+    """
 
     title: str
     columns: Sequence[str]
@@ -27,6 +34,12 @@ class Table:
     note: str = ""
 
     def __post_init__(self) -> None:
+        if isinstance(self.columns, str):
+            given = [
+                (name or "", form or "") for _, name, form, _ in Formatter().parse(self.columns)
+            ]
+            object.__setattr__(self, "columns", [name for name, _ in given])
+            object.__setattr__(self, "formats", [form for _, form in given])
         object.__setattr__(self, "rows", tuple(map(tuple, self.rows)))
         _fix(self, "columns", "formats")
 

@@ -19,9 +19,9 @@ from collections.abc import Callable
 import numpy as np
 
 from segre.fields.interface import Array
-from segre.reproduce.claim import DERIVED, FORMULA, LIMITED, PAPER
+from segre.reproduce.claim import DERIVED, FORMULA, LIMITED, PAPER, Claim
 from segre.reproduce.experiment import Experiment, Option, Run, Work
-from segre.reproduce.found import Found, Panel, Series, Table
+from segre.reproduce.found import Found, Panel, Seeds, Series, Table
 
 WIDTHS = (125, 250, 500, 1000)
 DRAWS = 5
@@ -85,90 +85,44 @@ def _spectrum(A: Array) -> dict[str, float]:
 def depths(seed: int, n: int, layers: int) -> dict[str, list[float]]:
     """Stable rank of the tokens after each layer X -> A X W, with and without the outlier."""
     rng = np.random.default_rng([seed, 5])
-    start = rng.standard_normal((n, n))
-    plain, removed = start, start
-    ranks: dict[str, list[float]] = {"plain": [stable_rank(start)], "removed": [stable_rank(start)]}
+    plain = removed = rng.standard_normal((n, n))
+    tokens = [(plain, removed)]
     for _ in range(layers):
         A = markov(lognormal(rng, n))
         W = rng.standard_normal((n, n)) / n**0.5
         plain, removed = A @ plain @ W, (A - 1 / n) @ removed @ W
         plain, removed = plain / np.linalg.norm(plain), removed / np.linalg.norm(removed)
-        ranks["plain"].append(stable_rank(plain))
-        ranks["removed"].append(stable_rank(removed))
-    return ranks
+        tokens.append((plain, removed))
+    ranks = np.array([[stable_rank(X) for X in pair] for pair in tokens]).T.tolist()
+    return dict(zip(("plain", "removed"), ranks, strict=True))
 
 
 def run(given: Run) -> Found:
     """Spectra for every width, then stacks."""
-    widths = [n for n in (*WIDTHS, 2000) if n <= given.options["widest"]]
-    if not given.full:
-        widths = [n for n in widths if n <= WIDTHS[-1]]
+    most = min(given.options["widest"], 2000 if given.full else WIDTHS[-1])
+    widths = [n for n in (*WIDTHS, 2000) if n <= most]
     spectra = given.each_seed(
         "spectra",
-        lambda seed, _kept: {
+        lambda seed, _: {
             kind: {str(n): spectrum(kind, n, seed) for n in widths} for kind in ENTRIES
         },
     )
-    stacks = given.each_seed("depth", lambda seed, _kept: depths(seed, TOKENS, DEPTH))
-    last = str(widths[-1])
-
-    def at(kind: str, name: str) -> list[float]:
-        return spectra.of(kind, last, name)
-
-    def slope(kind: str) -> list[float]:
-        seconds = np.array([spectra.of(kind, str(n), "s2") for n in widths]).T / np.sqrt(widths)
-        return [float(np.polyfit(np.log(widths), one, 1)[0]) for one in np.log(seconds)]
-
-    first, other = "log-normal", "exponential"
-    s1, s2 = "Largest singular value", "Second singular value"
-    plain, removed = (stacks.of(name) for name in ("plain", "removed"))
-    claims = (
-        PAPER(f"{s1}, n = {last}").near(1, at(first, "s1"), tolerance=0.01),
-        PAPER(f"{s2}: exponent in n").near(-0.5, slope(first), tolerance=0.03),
-        PAPER("The same for key-query attention").near(-0.5, slope("key-query"), tolerance=0.05),
-        FORMULA(f"s2 sqrt(n), {first}, n = {last}").near(2, at(first, "s2"), tolerance=0.1),
-        FORMULA(f"s2 sqrt(n), {other}, n = {last}").near(2, at(other, "s2"), tolerance=0.1),
-        FORMULA(f"|lambda2| sqrt(n), n = {last}").near(1, at(first, "lambda2"), tolerance=0.1),
-        FORMULA(f"Stable rank, n = {last}").near(2, at(first, "rank"), tolerance=0.05),
-        FORMULA(f"Stable rank / n without the outlier, n = {last}").near(
-            0.25, at(first, "removed"), tolerance=0.02
-        ),
-        LIMITED("Stable rank of tokens after two plain layers").at_most(
-            1.05, stacks.of("plain", 2)
-        ),
-        LIMITED("Stable rank after one layer: outlier removed / plain").at_least(
-            5, [b[1] / a[1] for a, b in zip(plain, removed, strict=True)]
-        ),
-        DERIVED(
-            "Removing the outlier slows the loss of rank with depth but does not stop it"
-        ).holds([one[1] > one[3] > one[DEPTH] > 2 for one in removed]),
-        PAPER("Removing the outlier helps to train transformers").untestable(
-            "this needs training runs of the paper's size"
-        ),
-    )
+    stacks = given.each_seed("depth", lambda seed, _: depths(seed, TOKENS, DEPTH))
+    ranks = {"plain": stacks.means("plain"), "outlier removed": stacks.means("removed")}
     names = ("s1", "s2", "lambda2", "rank", "removed")
     rows = [
         (kind, n, *(spectra.means(kind, str(n), name) for name in names))
         for kind in ENTRIES
         for n in widths
     ]
-    ranks = {"plain": stacks.means("plain"), "outlier removed": stacks.means("removed")}
     tables = (
         Table(
             "Spectra of random attention, means over seeds",
-            (
-                "entries",
-                "n",
-                "s1",
-                "s2 sqrt(n)",
-                "|lambda2| sqrt(n)",
-                "stable rank",
-                "without outlier / n",
-            ),
+            "{entries} {n:d} {s1:.4f} {s2 sqrt(n):.3f} {|lambda2| sqrt(n):.3f} {stable rank:.3f} "
+            "{without outlier / n:.3f}",
             rows,
-            ("", "d", ".4f", ".3f", ".3f", ".3f", ".3f"),
-            "key-query: attention of n orthonormal tokens with Gaussian weights. Its entries are "
-            "not independent, so the limits of the other two do not apply to it. without "
+            note="key-query: attention of n orthonormal tokens with Gaussian weights. Its entries "
+            "are not independent, so the limits of the other two do not apply to it. without "
             "outlier: the stable rank.",
         ),
         Table(
@@ -178,31 +132,18 @@ def run(given: Run) -> Found:
             ("", *(".2f",) * (DEPTH + 1)),
         ),
     )
+    seconds = {kind: [s2 / n**0.5 for one, n, _, s2, *_ in rows if one == kind] for kind in ENTRIES}
+    limit = Series("2 / sqrt(n)", widths, [2 / n**0.5 for n in widths], "dashes", -1)
+    curves = [Series(kind, widths, values) for kind, values in seconds.items()]
+    by_depth = [Series(name, range(DEPTH + 1), values) for name, values in ranks.items()]
     panels = (
         Panel(
-            "Second singular value",
-            "n",
-            "s2",
-            (
-                *(
-                    Series(
-                        kind, widths, [spectra.means(kind, str(n), "s2") / n**0.5 for n in widths]
-                    )
-                    for kind in ENTRIES
-                ),
-                Series("2 / sqrt(n)", widths, [2 / n**0.5 for n in widths], "dashes", -1),
-            ),
+            *("Second singular value", "n", "s2", (*curves, limit)),
             log_x=True,
             log_y=True,
             ticks=widths,
         ),
-        Panel(
-            "Stable rank of the tokens by depth",
-            "layer",
-            "stable rank",
-            [Series(name, range(DEPTH + 1), values) for name, values in ranks.items()],
-            log_y=True,
-        ),
+        Panel("Stable rank of the tokens by depth", "layer", "stable rank", by_depth, log_y=True),
     )
     notes = (
         "Exponents are slopes over four widths. Log-normal entries have heavy tails, so that a "
@@ -210,7 +151,43 @@ def run(given: Run) -> Found:
         "The limits at variance 1 come from random matrix theory, not from the paper. The stable "
         "rank is that of X; the published code takes that of X X'.",
     )
-    return Found(claims, tables, panels, notes)
+    return Found(_claims(spectra, stacks, widths), tables, panels, notes)
+
+
+def _claims(spectra: Seeds, stacks: Seeds, widths: list[int]) -> list[Claim]:
+    last, (first, other, third) = str(widths[-1]), ENTRIES
+
+    def at(kind: str, name: str) -> list[float]:
+        return spectra.of(kind, last, name)
+
+    def slope(kind: str) -> list[float]:
+        seconds = np.array([spectra.of(kind, str(n), "s2") for n in widths]).T / np.sqrt(widths)
+        return [float(np.polyfit(np.log(widths), one, 1)[0]) for one in np.log(seconds)]
+
+    s1, s2, rank = "Largest singular value", "Second singular value", "Stable rank"
+    plain, removed = stacks.of("plain"), stacks.of("removed")
+    return [
+        PAPER(f"{s1}, n = {last}").near(1, at(first, "s1"), tolerance=0.01),
+        PAPER(f"{s2}: exponent in n").near(-0.5, slope(first), tolerance=0.03),
+        PAPER("The same for key-query attention").near(-0.5, slope(third), tolerance=0.05),
+        FORMULA(f"s2 sqrt(n), {first}, n = {last}").near(2, at(first, "s2"), tolerance=0.1),
+        FORMULA(f"s2 sqrt(n), {other}, n = {last}").near(2, at(other, "s2"), tolerance=0.1),
+        FORMULA(f"|lambda2| sqrt(n), n = {last}").near(1, at(first, "lambda2"), tolerance=0.1),
+        FORMULA(f"{rank}, n = {last}").near(2, at(first, "rank"), tolerance=0.05),
+        FORMULA(f"{rank} / n without the outlier, n = {last}").near(
+            0.25, at(first, "removed"), tolerance=0.02
+        ),
+        LIMITED(f"{rank} of tokens after two plain layers").at_most(1.05, stacks.of("plain", 2)),
+        LIMITED(f"{rank} after one layer: outlier removed / plain").at_least(
+            5, [b[1] / a[1] for a, b in zip(plain, removed, strict=True)]
+        ),
+        DERIVED(
+            "Removing the outlier slows the loss of rank with depth but does not stop it"
+        ).holds([one[1] > one[3] > one[DEPTH] > 2 for one in removed]),
+        PAPER("Removing the outlier helps to train transformers").untestable(
+            "this needs training runs of the paper's size"
+        ),
+    ]
 
 
 EXPERIMENT = Experiment(

@@ -26,7 +26,7 @@ from segre.geometry.flow import integrate, loss_and_gradient
 from segre.network import forward, tensors
 from segre.reproduce.claim import DERIVED, LIMITED, PAPER, Claim
 from segre.reproduce.experiment import Experiment, Option, Run, Work
-from segre.reproduce.found import Found, Panel, Seeds, Series, Table
+from segre.reproduce.found import Found, Mark, Panel, Seeds, Series, Table
 from segre.reproduce.state import Kept
 from segre.spec import Network
 
@@ -177,24 +177,20 @@ def _value(count: Any) -> float:
 
 def _flow_claims(flows: Seeds) -> list[Claim]:
     still, moves = 1e-8, 1e-3
-    claims = [
-        DERIVED(f"{_said(gate)}: change of V V' - O' O off the diagonal").at_most(
-            still, flows.of(gate, "others")
-        )
-        for gate in ("none", "head")
+    off = "change of V V' - O' O off the diagonal"
+    return [
+        *(
+            DERIVED(f"{_said(gate)}: {off}").at_most(still, flows.of(gate, "others"))
+            for gate in ("none", "head")
+        ),
+        *(
+            DERIVED(f"{_said(gate)}: change of V V' - O' O on the diagonal").at_most(
+                still, flows.of(gate, "diagonal")
+            )
+            for gate in GATES
+        ),
+        DERIVED(f"{_said('element')}: {off}").at_least(moves, flows.of("element", "others")),
     ]
-    claims += [
-        DERIVED(f"{_said(gate)}: change of V V' - O' O on the diagonal").at_most(
-            still, flows.of(gate, "diagonal")
-        )
-        for gate in GATES
-    ]
-    claims.append(
-        DERIVED(f"{_said('element')}: change of V V' - O' O off the diagonal").at_least(
-            moves, flows.of("element", "others")
-        )
-    )
-    return claims
 
 
 def _rank_claims(ranks: Seeds) -> list[Claim]:
@@ -223,22 +219,15 @@ def _tables(counts: dict[tuple[str, str], Any], flows: Seeds, ranks: Seeds) -> t
     return (
         Table(
             "Dimension with and without a gate",
-            ("architecture", "gate", "parameters", "dimension"),
+            "{architecture} {gate} {parameters:d} {dimension}",
             dims,
-            ("", "", "d", ""),
         ),
         Table(
             f"Gradient flow of {TRAINED}: largest changes over seeds",
-            (
-                "gate",
-                "final / initial loss",
-                "V V'",
-                "V V' - O' O, diagonal",
-                "off-diagonal entries",
-            ),
+            "{gate} {final / initial loss:.3f} {V V':.1e} {V V' - O' O, diagonal:.1e} "
+            "{off-diagonal entries:.1e}",
             flow,
-            ("", ".3f", ".1e", ".1e", ".1e"),
-            "Changes are relative to |V V'| + |O' O| at the start.",
+            note="Changes are relative to |V V'| + |O' O| at the start.",
         ),
         Table(
             f"{DEEP}: log10 of the relative residual by layer, means over seeds",
@@ -251,32 +240,21 @@ def _tables(counts: dict[tuple[str, str], Any], flows: Seeds, ranks: Seeds) -> t
 
 def _panels(flows: Seeds, ranks: Seeds) -> tuple[Panel, ...]:
     places = (0.0, 1.0, 2.0)
-    least = 1e-17
-    kinds = (
-        ("diagonal", "diagonal entries"),
-        ("others", "off-diagonal entries"),
-        ("one side", "V V' alone"),
+    kinds: tuple[tuple[str, str, Mark], ...] = (
+        ("diagonal", "diagonal entries", "points"),
+        ("others", "off-diagonal entries", "points"),
+        ("one side", "V V' alone", "crosses"),
     )
     changes = [
-        Series(
-            label,
-            places,
-            [max(*flows.of(gate, name), least) for gate in GATES],
-            "points" if name != "one side" else "crosses",
-        )
-        for name, label in kinds
+        Series(label, places, [max(*flows.of(gate, name), 1e-17) for gate in GATES], mark)
+        for name, label, mark in kinds
     ]
     means = {label: ranks.means(gate, "relative") for gate, label in GATES.items()}
     lines = [Series(label, range(len(mean)), mean) for label, mean in means.items()]
+    gates = "gate: 0 none, 1 per head, 2 per element"
+    flow = ("Change of V V' - O' O in gradient flow", gates, "largest relative change", changes)
     return (
-        Panel(
-            "Change of V V' - O' O in gradient flow",
-            "gate: 0 none, 1 per head, 2 per element",
-            "largest relative change",
-            changes,
-            log_y=True,
-            ticks=places,
-        ),
+        Panel(*flow, log_y=True, ticks=places),
         Panel("Rank by depth", "layer", "log10 of the relative residual", lines),
     )
 

@@ -12,7 +12,6 @@ deviation, and c such that the Frobenius norm is always the same.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from scipy.special import softmax
@@ -22,7 +21,6 @@ from segre.fields.interface import Array
 from segre.reproduce.claim import DERIVED, LIMITED, PAPER
 from segre.reproduce.experiment import Experiment, Option, Run, Work
 from segre.reproduce.found import Found, Panel, Series, Table
-from segre.reproduce.state import Kept
 
 TOKENS = 64
 WIDTH = 64
@@ -56,32 +54,29 @@ def attend(kind: str, ratio: float, size: float, draws: int, seed: int) -> dict[
     found = []
     for _ in range(draws):
         X, W = tokens(kind, rng), scores_matrix(ratio, size, rng)
-        scores = X @ W @ X.T / WIDTH**0.5
-        P = softmax(scores, axis=1)
+        P = softmax(X @ W @ X.T / WIDTH**0.5, axis=1)
         logs = np.log(np.where(P > 0, P, 1))
-        found.append(
-            (
-                float((P * apart).sum(axis=1).mean()),
-                float(relative_residual(P @ X) / relative_residual(X)),
-                float(-(P * logs).sum(axis=1).mean()),
-            )
-        )
+        distance, entropy = ((P * each).sum(axis=1).mean() for each in (apart, -logs))
+        found.append((distance, relative_residual(P @ X) / relative_residual(X), entropy))
     return dict(zip(MEASURES, np.mean(found, axis=0).tolist(), strict=True))
 
 
 def run(given: Run) -> Found:
     """Both kinds of tokens, for every ratio."""
     size, draws = given.options["size"], given.options["draws"]
-
-    def of_seed(seed: int, _kept: Kept) -> Any:
-        return {
+    found = given.each_seed(
+        "attention",
+        lambda seed, _: {
             kind: [attend(kind, ratio, size, draws, seed) for ratio in RATIOS] for kind in KINDS
-        }
-
-    found = given.each_seed("attention", of_seed)
+        },
+    )
 
     def mean(kind: str, name: str) -> list[float]:
         return [found.means(kind, place, name) for place in range(len(RATIOS))]
+
+    def grows(name: str, sign: int) -> list[bool]:
+        values = ([sign * at[name] for at in one[walk]] for one in found)
+        return [all(a < b for a, b in pairwise(one)) for one in values]
 
     walk, other = KINDS
     highest = float(np.log(TOKENS))
@@ -91,10 +86,10 @@ def run(given: Run) -> Found:
             0.5, [b / a for a, b in zip(first, last, strict=True)]
         ),
         PAPER("Random walk: attended distance decreases with the ratio").holds(
-            [_monotone([-one[walk][n]["distance"] for n in range(len(RATIOS))]) for one in found]
+            grows("distance", -1)
         ),
         PAPER("Random walk: mixed tokens keep more of their residual as the ratio grows").holds(
-            [_monotone([one[walk][n]["residual"] for n in range(len(RATIOS))]) for one in found]
+            grows("residual", 1)
         ),
         LIMITED("Random walk, no collapse: entropy / ln n at the largest ratio").at_least(
             0.5, [value / highest for value in found.of(walk, -1, "entropy")]
@@ -115,10 +110,9 @@ def run(given: Run) -> Found:
     ]
     table = Table(
         f"{TOKENS} tokens of width {WIDTH}, means over {draws} draws and all seeds",
-        ("tokens", "mean / deviation", "attended distance", "residual ratio", "entropy"),
+        "{tokens} {mean / deviation:g} {attended distance:.2f} {residual ratio:.3f} {entropy:.2f}",
         rows,
-        ("", "g", ".2f", ".3f", ".2f"),
-        f"Uniform attention has distance {(TOKENS**2 - 1) / (3 * TOKENS):.2f} and entropy "
+        note=f"Uniform attention has distance {(TOKENS**2 - 1) / (3 * TOKENS):.2f} and entropy "
         f"{highest:.2f}. Residual ratio: the relative residual of the mixed tokens divided by "
         "that of the tokens.",
     )
@@ -137,10 +131,6 @@ def run(given: Run) -> Found:
         "tokens, the same spectrum makes each token attend to itself alone.",
     )
     return Found(claims, (table,), panels, notes)
-
-
-def _monotone(values: list[float]) -> bool:
-    return all(a < b for a, b in pairwise(values))
 
 
 EXPERIMENT = Experiment(

@@ -1,13 +1,20 @@
-"""Small attention networks in torch: which weights are trained, and what did a pass do?
+"""Small attention networks in torch: how are they trained, and what did a pass do?
 
 A network is an embedding, a stack of attention layers with skips (and perhaps MLPs), and a readout
 of each token. As published there is dropout, and a norm after every layer; then the readout has
 none. Without these norms the readout has one, and the layers are a `FloatNetwork`.
+
+Training can be killed, and goes on to the same bits. An epoch has its own order of the data and its
+own dropout, both from the seed and its number; so that weights and the optimizer's moments after an
+epoch are all that the next one depends on.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,6 +24,8 @@ from segre.collapse.passes import Affine, Pass, RecordedLayer, TokenMap
 from segre.collapse.stack import FloatNetwork, Heads, Mlp
 from segre.errors import SegreError
 from segre.fields.interface import Array
+from segre.geometry.progress import Progress, quiet
+from segre.reproduce.state import Kept
 
 
 @dataclass(frozen=True)
@@ -68,13 +77,6 @@ class Attention(nn.Module):
         every = X @ W.transpose(0, 1).flatten(1) + b.flatten()
         return every.reshape(*every.shape[:-1], *b.shape).transpose(-3, -2)
 
-    def heads(self) -> Heads:
-        """The same in NumPy."""
-        return Heads(
-            *(_array(self.W_Q), _array(self.W_K), _array(self.W_V), _array(self.W_O)),
-            *(_array(self.b_Q), _array(self.b_K), _array(self.b_V), _array(self.b_O)),
-        )
-
 
 class AttentionLayer(nn.Module):
     """Attention, then perhaps an MLP of the same width, each with a skip or not, then a norm."""
@@ -95,20 +97,17 @@ class AttentionLayer(nn.Module):
         if self.first is not None and self.last is not None:
             written = self.drop(self.last(nn.functional.gelu(self.first(X))))
             X = X + written if self.skip else written
-        return X if self.norm is None else self._normed(X)
-
-    def _normed(self, X: Tensor) -> Tensor:
-        assert self.norm is not None
-        found: Tensor = self.norm(X)
+        found: Tensor = X if self.norm is None else self.norm(X)
         return found
 
     def pair(self) -> tuple[Heads, Mlp | None]:
         """The same in NumPy."""
-        heads = self.attention.heads()
+        named = self.attention.named_parameters()
+        weights: dict[str, Any] = {name: _array(weight) for name, weight in named}
         if self.first is None or self.last is None:
-            return heads, None
+            return Heads(**weights), None
         W_1, W_2 = _array(self.first.weight).T, _array(self.last.weight).T
-        return heads, Mlp(W_1, W_2, _array(self.first.bias), _array(self.last.bias), "gelu")
+        return Heads(**weights), Mlp(W_1, W_2, _array(self.first.bias), _array(self.last.bias))
 
 
 class PathNetwork(nn.Module):
@@ -207,3 +206,103 @@ def _norm(norm: nn.LayerNorm, X: Array) -> TokenMap:
 
 def _array(weight: Tensor) -> Array:
     return np.asarray(weight.detach().double().numpy())
+
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a network is trained: with Adam (AdamW, if there is a decay) at a constant rate."""
+
+    epochs: int
+    lr: float
+    batch: int = 30
+    decay: float = 0.0
+    seed: int = 0
+
+
+def train(
+    model: nn.Module,
+    inputs: Array,
+    targets: Array,
+    settings: Settings,
+    *,
+    loss: Loss,
+    kept: Kept | None = None,
+    progress: Progress = quiet,
+) -> list[float]:
+    """Train, keeping the state after every epoch; the mean loss of each epoch.
+
+    What was kept is gone on with, and ends in the same weights, to the last bit, as a run that was
+    not interrupted. The model is for evaluation afterwards: without dropout.
+    """
+    kept = Kept() if kept is None else kept
+    x, y = tensor(inputs), tensor(targets)
+    kind = torch.optim.AdamW if settings.decay else torch.optim.Adam
+    optimizer = kind(model.parameters(), lr=settings.lr, weight_decay=settings.decay)
+    losses: list[float] = []
+    if kept.state is not None:
+        losses = list(kept.state["losses"])
+        _restore(kept.state, model, optimizer)
+    model.train()
+    with one_thread():
+        for epoch in range(len(losses), settings.epochs):
+            stage = f"training, loss {losses[-1]:.3f}" if losses else "training"
+            progress(stage, epoch, settings.epochs)
+            rng = np.random.default_rng([settings.seed, epoch])
+            order = torch.from_numpy(rng.permutation(len(x)))
+            total = 0.0
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(int(rng.integers(2**62)))  # of dropout
+                for some in torch.split(order, settings.batch):
+                    optimizer.zero_grad(set_to_none=True)
+                    value = loss(model(x[some]), y[some])
+                    value.backward()  # type: ignore[no-untyped-call]
+                    optimizer.step()
+                    total += float(value.detach()) * len(some)
+            losses.append(total / len(x))
+            kept.keep({"losses": losses, **_state(model, optimizer)})
+    model.eval()
+    return losses
+
+
+def token_loss(logits: Tensor, labels: Tensor) -> Tensor:
+    """Cross-entropy, token by token."""
+    return nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten())
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Use one thread: small networks train faster, and reproducibly."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+# --- the state of training ---------------------------------------------------------------------
+
+
+def _state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+    """Weights, and what the optimizer remembers of each, as arrays."""
+    memory = optimizer.state_dict()["state"]
+    return {
+        "weights": {name: weight.numpy() for name, weight in model.state_dict().items()},
+        "memory": {
+            str(place): {name: np.asarray(value) for name, value in of_one.items()}
+            for place, of_one in memory.items()
+        },
+    }
+
+
+def _restore(state: dict[str, Any], model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    weights = {name: torch.from_numpy(array) for name, array in state["weights"].items()}
+    model.load_state_dict(weights)
+    memory = {
+        int(place): {name: torch.from_numpy(array) for name, array in of_one.items()}
+        for place, of_one in state["memory"].items()
+    }
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": memory})

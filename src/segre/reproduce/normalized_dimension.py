@@ -19,7 +19,7 @@ from segre.geometry.dimension import dimension
 from segre.geometry.estimate import spectrum
 from segre.reproduce.claim import PAPER, Claim
 from segre.reproduce.experiment import Experiment, Option, Run, Work
-from segre.reproduce.found import Found, Panel, Series, Table
+from segre.reproduce.found import Found, Mark, Panel, Series, Table
 from segre.reproduce.state import Kept
 from segre.spec import Network
 
@@ -55,11 +55,10 @@ def run(given: Run) -> Found:
     rows = [(kind, d, *(each[0][name] for name in COLUMNS)) for (kind, d), each in found.items()]
     table = Table(
         "Dimension of two attention layers, t = 3, a = 2; every column is computed",
-        ("kind", "d", *COLUMNS),
+        "{kind} {d:d} {parameters:d} {conjectured:d} {certified} {float64:d} {gap:.0e} {float32:d}",
         rows,
-        ("", "d", "d", "d", "", "d", ".0e", "d"),
-        "float64, float32: ranks of floating-point Jacobians, which are estimates, for the first "
-        "seed. gap: between the singular values that are counted and those that are not.",
+        note="float64, float32: ranks of floating-point Jacobians, which are estimates, for the "
+        "first seed. gap: between the singular values that are counted and those that are not.",
     )
     return Found(
         [_claim(kind, widths, found, given.seeds) for kind in KINDS],
@@ -89,21 +88,17 @@ def _claim(kind: str, widths: list[int], found: dict[Any, Any], seeds: Sequence[
 
 
 def _panel(kind: str, widths: list[int], found: dict[Any, Any]) -> Panel:
-    def series(label: str, name: str, mark: Any, colour: int) -> Series:
+    def series(label: str, name: str, mark: Mark, colour: int) -> Series:
         return Series(label, widths, [found[kind, d][0][name] for d in widths], mark, colour)
 
-    return Panel(
-        f"Two {kind} layers, t = 3, a = 2",
-        "width d",
-        "dimension of the function space",
-        (
-            series("parameters", "parameters", "dots", -1),
-            series(f"formula ({KINDS[kind]})", "conjectured", "line", 0),
-            series("certified (exact rank = upper bound)", "certified", "points", 0),
-            series("float32 rank (estimate)", "float32", "crosses", 3),
-        ),
-        ticks=widths,
+    lines = (
+        series("parameters", "parameters", "dots", -1),
+        series(f"formula ({KINDS[kind]})", "conjectured", "line", 0),
+        series("certified (exact rank = upper bound)", "certified", "points", 0),
+        series("float32 rank (estimate)", "float32", "crosses", 3),
     )
+    title = f"Two {kind} layers, t = 3, a = 2"
+    return Panel(title, "width d", "dimension of the function space", lines, ticks=widths)
 
 
 EXPERIMENT = Experiment(

@@ -17,7 +17,7 @@ from segre.collapse.paths import path_counts
 from segre.reproduce.claim import DERIVED, PAPER, RERUN, Claim
 from segre.reproduce.experiment import Experiment, Option, Run, Work
 from segre.reproduce.found import Cell, Found, Panel, Seeds, Series, Table
-from segre.reproduce.path_plans import PLANS, Plan
+from segre.reproduce.path_tasks import PLANS, SORT, Plan
 from segre.reproduce.state import Kept
 
 NEAR = 0.03  # accuracies that differ by less are called equal
@@ -36,9 +36,8 @@ NOT_ALL = Work(
 
 def trained(plan: Plan, network: str, paths: Sequence[int], run: Run, seed: int, kept: Kept) -> Any:
     """Train the network of a plan, and read its paths."""
-    from segre.reproduce.networks import PathNetwork, Shape
+    from segre.reproduce.networks import PathNetwork, Settings, Shape, token_loss, train
     from segre.reproduce.path_reading import ceiling, network_accuracy, read_paths
-    from segre.reproduce.training import Settings, token_loss, train
 
     train_set, test_set = plan.examples(seed)
     dropout, norms = NETWORKS[network]
@@ -78,10 +77,9 @@ def run_plan(name: str, run: Run) -> Found:
     found = run.each_seed(
         "paths", lambda seed, kept: trained(plan, network, paths, run, seed, kept)
     )
-    as_published = plan.layers == PLANS[name].layers and plan.d == PLANS[name].d
-    claims = _claims(plan, found, paths, as_published)
-    tables = (_summary(plan, found), _by_length(plan, found, paths, as_published))
-    return Found(claims, tables, _panels(plan, found, paths, as_published), _notes(plan, network))
+    notes = (_trained_how(plan, network), *plan.notes)
+    tables = (_summary(plan, found), _by_length(plan, found, paths))
+    return Found(_claims(plan, found, paths), tables, _panels(plan, found, paths), notes)
 
 
 def _meant(name: str, options: Mapping[str, Any], full: bool) -> Plan:
@@ -93,7 +91,7 @@ def _meant(name: str, options: Mapping[str, Any], full: bool) -> Plan:
 # --- what is made of the numbers --------------------------------------------------------------
 
 
-def _claims(plan: Plan, found: Seeds, paths: Sequence[int], as_published: bool) -> list[Claim]:
+def _claims(plan: Plan, found: Seeds, paths: Sequence[int]) -> list[Claim]:
     published, half = plan.published, plan.layers // 2
     alone, up_to = found.means("isolated", 0), found.means("up_to", half)
     claims = [
@@ -110,13 +108,12 @@ def _claims(plan: Plan, found: Seeds, paths: Sequence[int], as_published: bool) 
             f"{found.means('majority'):.3f}, means over seeds",
         ),
     ]
-    if as_published:
-        claims += [
-            RERUN(f"Accuracy of {paths[0]} isolated paths of length {k}").near(
-                value, found.of("isolated", 0, k), tolerance=0.1, by_mean=True
-            )
-            for k, value in enumerate(published.lengths[:4])
-        ]
+    claims += [
+        RERUN(f"Accuracy of {paths[0]} isolated paths of length {k}").near(
+            value, found.of("isolated", 0, k), tolerance=0.1, by_mean=True
+        )
+        for k, value in enumerate(published.lengths[:4])
+    ]
     claims.append(
         DERIVED(
             f"Exact sums: all paths of length up to {half} together come within {NEAR} of the "
@@ -152,13 +149,11 @@ def _summary(plan: Plan, found: Seeds) -> Table:
     if found[0]["ceiling"] < 1:
         rows.append(("highest possible", *over("ceiling"), None, None))
     title = f"{plan.title[0].upper()}{plan.title[1:]}, accuracy per token"
-    columns = ("", "segre", "± over seeds", "paper", "published code rerun")
-    return Table(title, columns, rows, ("", ".3f", ".3f", "", ""))
+    return Table(title, "{} {segre:.3f} {± over seeds:.3f} {paper} {published code rerun}", rows)
 
 
-def _by_length(plan: Plan, found: Seeds, paths: Sequence[int], as_published: bool) -> Table:
-    counts = path_counts([plan.heads] * plan.layers)
-    rerun = plan.published.lengths if as_published else ()
+def _by_length(plan: Plan, found: Seeds, paths: Sequence[int]) -> Table:
+    counts, rerun = path_counts([plan.heads] * plan.layers), plan.published.lengths
 
     def row(k: int) -> tuple[Cell, ...]:
         alone = (found.means("isolated", n, k) for n in range(count))
@@ -178,7 +173,7 @@ def _by_length(plan: Plan, found: Seeds, paths: Sequence[int], as_published: boo
     )
 
 
-def _panels(plan: Plan, found: Seeds, paths: Sequence[int], as_published: bool) -> list[Panel]:
+def _panels(plan: Plan, found: Seeds, paths: Sequence[int]) -> list[Panel]:
     lengths = range(plan.layers + 1)
     ends = (0.0, float(plan.layers))
     level, majority = found.means("accuracy"), found.means("majority")
@@ -194,7 +189,7 @@ def _panels(plan: Plan, found: Seeds, paths: Sequence[int], as_published: bool) 
         found.curve(f"{count} paths of length k", lengths, "isolated", n, colour=(1, 4, 6)[n % 3])
         for n, count in enumerate(paths)
     ]
-    rerun = plan.published.lengths if as_published else ()
+    rerun = plan.published.lengths
     crosses = (Series("published code rerun", lengths[: len(rerun)], rerun, "crosses", 3),)
     lines = {
         "Exact sums of all paths": own,
@@ -207,15 +202,14 @@ def _panels(plan: Plan, found: Seeds, paths: Sequence[int], as_published: bool) 
     ]
 
 
-def _notes(plan: Plan, network: str) -> tuple[str, ...]:
+def _trained_how(plan: Plan, network: str) -> str:
     dropout, norms = NETWORKS[network]
     kind = "AdamW" if plan.decay else "Adam"
-    trained = (
+    return (
         f"Trained with {kind} {plan.lr:g}, {plan.epochs} epochs of {plan.train:,} sequences, "
         f"dropout {dropout:g}, {'norms' if norms else 'no norms'} after layers. Published: "
         f"{plan.published.training}, dropout 0.1, norms after layers."
     )
-    return (trained, *plan.notes)
 
 
 # --- the experiments ----------------------------------------------------------------------------
@@ -235,12 +229,7 @@ _OPTIONS = (
         "Add MLPs to the layers; the published networks of this experiment have none.",
     ),
     Option(
-        "paths",
-        int,
-        (5, 20),
-        "Number of isolated paths in a sum; repeatable.",
-        1,
-        10_000,
+        *("paths", int, (5, 20), "Number of isolated paths in a sum; repeatable.", 1, 10_000),
         several=True,
     ),
     Option(
@@ -261,9 +250,7 @@ def _experiment(name: str, *examples: str) -> Experiment:
         name=name,
         title=f"Train a network to {_TASKS[name]}, and read it out path by path.",
         work=NOT_ALL,
-        question=f"Do short paths do the work in {plan.title}?"
-        if name == "path-sort"
-        else f"Do short paths do the work in learning {plan.title}?",
+        question=f"Do short paths do the work in {'learning ' * (plan is not SORT)}{plan.title}?",
         run=lambda run: run_plan(name, run),
         examples=(f"{name} -o {name[5:]}.png", *examples),
         options=_OPTIONS,

@@ -38,11 +38,6 @@ class LengthShares:
     published: tuple[float, float]  # of the lengths L and L - 1
 
     @property
-    def mean(self) -> float:
-        """The mean length, over the number of layers."""
-        return sum(k * share for k, share in enumerate(self.shares)) / self.layers
-
-    @property
     def apart(self) -> float:
         """The larger difference from the two published shares."""
         found = (self.shares[-1], self.shares[-2])
@@ -74,18 +69,17 @@ def run(given: Run) -> Found:
         )
         for row, apart in zip(every, kept, strict=True)
     ]
-    lines = [
-        (
-            *(row.model, row.layers, row.heads, float(row.paths)),
-            *(row.shares[-1], row.published[0], row.shares[-2], row.published[1]),
-        )
-        for row in every
-    ]
     table = Table(
         "Shares of paths by length; L is the number of layers, and a path may skip layers",
-        ("model", "L", "heads", "paths", "P(L), segre", "paper", "P(L-1), segre", "paper"),
-        lines,
-        ("", "d", "d", ".1e", ".4f", ".4f", ".4f", ".4f"),
+        "{model} {L:d} {heads:d} {paths:.1e} {P(L), segre:.4f} {paper:.4f} {P(L-1), segre:.4f} "
+        "{paper:.4f}",
+        [
+            (
+                *(row.model, row.layers, row.heads, float(row.paths)),
+                *(row.shares[-1], row.published[0], row.shares[-2], row.published[1]),
+            )
+            for row in every
+        ],
     )
     curves = [
         Series(row.model, range(min(row.layers, 8) + 1), row.shares[:-10:-1]) for row in every

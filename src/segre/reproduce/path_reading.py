@@ -16,6 +16,7 @@ the sum, as in the published code.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -55,12 +56,12 @@ def read_paths(
         done = model.recorded(embedded(model, part.inputs))
         sums = path_sums(done)
         full += right(done.output)
-        so_far, outputs = sums.bias, Isolated(model, done.X)
+        so_far = sums.bias
         for k in lengths:
             exact[k] += right(sums.by_length[k])
             so_far = so_far + sums.by_length[k]
             up_to[k] += right(so_far)
-            outputs.forget()
+            outputs = Isolated(model, done.X)
             for place, count in enumerate(drawn):
                 for attempt in range(REPEATS):
                     paths = sample_paths(done, k, count, seed=(seed * 100 + k) * 1000 + attempt)
@@ -79,18 +80,12 @@ class Isolated:
 
     def __init__(self, model: PathNetwork, X: Array) -> None:
         self.stack, self.norms, self.X = model.stack(), model.shape.norms, X
-        self.outputs: dict[Path, Array] = {}
+        self.output = cache(self._run)
 
     def sum(self, paths: Sequence[Path]) -> Array:
         """The sum of their outputs, which may occur more than once."""
         total = np.sum([self.output(path) for path in paths], axis=0)
         return plain_norm(total) if self.norms else np.asarray(total)
-
-    def output(self, path: Path) -> Array:
-        """The output of one path."""
-        if path not in self.outputs:
-            self.outputs[path] = self._run(path)
-        return self.outputs[path]
 
     def _run(self, path: Path) -> Array:
         if not self.norms:
@@ -101,10 +96,6 @@ class Isolated:
                 layer = FloatNetwork(((heads.only(h), mlp),), skip=False, mlp_skip=True)
                 tokens = plain_norm(layer.forward(tokens).output)
         return tokens
-
-    def forget(self) -> None:
-        """Drop the outputs of all paths."""
-        self.outputs.clear()
 
 
 def network_accuracy(model: PathNetwork, examples: Examples) -> float:

@@ -1,20 +1,95 @@
-"""What the paper's small networks learn: sorting, convex hulls, and random labels of words.
+"""What do the paper's small networks learn, how are they trained, and what is published?
 
-A label belongs to each token. Everything is drawn from a seed.
+Sorting, convex hulls, and random labels of the words of plain sentences, which a small grammar
+makes. A label belongs to each token. Everything is drawn from a seed.
 
 >>> train, test = sorting(train=2, test=1, length=4, seed=0)
 >>> bool((np.sort(train.inputs) == train.labels).all())
 True
+>>> print(" ".join(sentences(count=1, length=12, seed=3)[0]))
+this wooden tailor never hears some calm bell , because some guard
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any
 
 import numpy as np
 
+from segre.errors import SegreError
 from segre.fields.interface import Array
-from segre.reproduce.sentences import sentences, vocabulary
+
+DETERMINERS = ("the", "a", "this", "that", "one", "every", "each", "some", "another", "no")
+ADJECTIVES = (
+    *("small", "old", "bright", "quiet", "heavy", "green", "narrow", "warm", "broken", "early"),
+    *("gentle", "hollow", "plain", "crooked", "distant", "hungry", "silver", "wooden", "late"),
+    *("careful", "dusty", "round", "sudden", "patient", "yellow", "bitter", "calm", "steep"),
+)
+PEOPLE = (
+    *("baker", "sailor", "teacher", "child", "farmer", "painter", "nurse", "miller", "king"),
+    *("driver", "singer", "tailor", "hunter", "neighbour", "doctor", "clerk", "widow", "guard"),
+    *("fox", "horse", "crow", "dog", "goat", "heron", "mouse", "bear", "cousin", "shepherd"),
+)
+THINGS = (
+    *("lantern", "bridge", "letter", "basket", "river", "window", "ladder", "garden", "bell"),
+    *("stone", "wagon", "kettle", "map", "blanket", "door", "clock", "boat", "apple", "hammer"),
+    *("rope", "mirror", "barrel", "coat", "candle", "fence", "book", "table", "drum", "key"),
+)
+PLACES = (
+    *("hill", "market", "forest", "harbour", "kitchen", "valley", "tower", "field", "village"),
+    *("cellar", "road", "shore", "attic", "mill", "orchard", "barn", "square", "island", "well"),
+)
+VERBS = (
+    *("carries", "finds", "paints", "hides", "mends", "watches", "lifts", "sells", "draws"),
+    *("counts", "follows", "pushes", "opens", "drops", "cleans", "borrows", "guards", "loses"),
+    *("wants", "hears", "burns", "moves", "keeps", "wraps", "brings", "breaks", "turns", "leaves"),
+)
+ADVERBS = (
+    *("slowly", "often", "never", "quietly", "again", "gladly", "soon", "twice", "rarely"),
+    *("badly", "early", "alone", "always", "quickly", "today", "almost", "still", "gently"),
+)
+PREPOSITIONS = ("near", "behind", "under", "beside", "above", "inside", "across", "past", "in")
+JOINTS = ("and", "but", "while", "because", "before", "after", "until", "so", "or", "when")
+
+
+def sentences(count: int = 500, length: int = 128, seed: int = 0) -> list[list[str]]:
+    """Long sentences of clauses, each cut after `length` words (commas are words)."""
+    rng = Random(seed)
+    return [_sentence(rng, length) for _ in range(count)]
+
+
+def vocabulary() -> list[str]:
+    """All words, in the order of the alphabet: a word is the token of its place."""
+    kinds = (DETERMINERS, ADJECTIVES, PEOPLE, THINGS, PLACES, VERBS, ADVERBS, PREPOSITIONS, JOINTS)
+    return sorted({",", *(word for kind in kinds for word in kind)})
+
+
+def _sentence(rng: Random, length: int) -> list[str]:
+    words = _clause(rng)
+    while len(words) < length:
+        words += [",", rng.choice(JOINTS), *_clause(rng)]
+    return words[:length]
+
+
+def _clause(rng: Random) -> list[str]:
+    """Somebody, perhaps somewhere, does something to a thing."""
+    words = _noun(rng, PEOPLE)
+    if rng.random() < 0.4:
+        words += [rng.choice(PREPOSITIONS), *_noun(rng, PLACES)]
+    if rng.random() < 0.5:
+        words.append(rng.choice(ADVERBS))
+    words += [rng.choice(VERBS), *_noun(rng, THINGS)]
+    if rng.random() < 0.4:
+        words += [rng.choice(PREPOSITIONS), *_noun(rng, PLACES)]
+    return words
+
+
+def _noun(rng: Random, kind: tuple[str, ...]) -> list[str]:
+    adjective = [rng.choice(ADJECTIVES)] if rng.random() < 0.5 else []
+    return [rng.choice(DETERMINERS), *adjective, rng.choice(kind)]
 
 
 @dataclass(frozen=True)
@@ -81,3 +156,106 @@ def memorising(count: int = 500, length: int = 128, seed: int = 0) -> tuple[Exam
     labels = np.random.default_rng([seed, 3]).integers(2, size=(count, length))
     found = Examples(np.array(tokens), labels)
     return found, found
+
+
+@dataclass(frozen=True)
+class Published:
+    """What the paper and its code report; `rerun` is that code, run again."""
+
+    training: str
+    full: float
+    chance: float
+    lengths: tuple[float, ...] = ()  # isolated paths, by length, in the run again
+    rerun: float | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A task: its network, its data, and how it is trained here unless said otherwise."""
+
+    name: str
+    title: str
+    heads: int
+    layers: int
+    d: int
+    outputs: int
+    epochs: int
+    lr: float
+    batch: int
+    train: int
+    test: int
+    length: int
+    published: Published
+    vocabulary: int = 0
+    positions: bool = False
+    decay: float = 0.0
+    mlp: bool = False
+    full: tuple[tuple[str, Any], ...] = ()  # what is otherwise with --full
+    notes: tuple[str, ...] = ()
+
+    def examples(self, seed: int) -> tuple[Examples, Examples]:
+        """Training and test examples."""
+        if self.name == "path-memorize":
+            return memorising(self.train, self.length, seed)
+        draw: Callable[..., tuple[Examples, Examples]]
+        draw = sorting if self.name == "path-sort" else convex_hull
+        return draw(self.train, self.test, self.length, seed=seed)
+
+    def changed(self, **options: Any) -> Plan:
+        """The plan with those options that are given."""
+        found = replace(self, **{key: value for key, value in options.items() if value is not None})
+        if found.d % found.heads:
+            raise SegreError(f"heads: {found.heads} does not divide d={found.d}")
+        if (found.layers, found.d) == (self.layers, self.d):
+            return found
+        return replace(found, published=replace(self.published, lengths=()))
+
+
+SORT = Plan(
+    *("path-sort", "sorting 8 letters from an alphabet of 10", 2, 6, 48, 10),
+    *(65, 1e-3, 30, 1000, 200, 8),
+    Published(
+        "Adam 1e-5, 65 epochs",
+        *(0.98, 0.10),
+        lengths=(0.34, 0.56, 0.18, 0.09, 0.10, 0.10, 0.09),
+        rerun=0.996,
+    ),
+    vocabulary=10,
+    positions=True,
+    notes=(
+        "The published code trains with a learning rate of 1e-5. Run with that rate, it stays at "
+        ".37 on sorting, far below the published .98; with 1e-3 it reaches .996. Here the rate "
+        "is 1e-3.",
+    ),
+)
+HULL = Plan(
+    *("path-hull", "which of 10 points are on their convex hull", 3, 6, 84, 2),
+    *(5, 3e-4, 30, 10000, 300, 10),
+    Published(
+        "Adam 1e-5, 70 epochs",
+        *(0.90, 0.54),
+        lengths=(0.42, 0.57, 0.54, 0.55, 0.51, 0.51, 0.50),
+        rerun=0.926,
+    ),
+    full=(("epochs", 70), ("lr", 1e-5)),
+    notes=(
+        "Published training runs 70 epochs at 1e-5 (--full); the default here is 5 epochs at "
+        "3e-4. The published weight decay and falling learning rate are left out.",
+    ),
+)
+MEMORIZE = Plan(
+    *("path-memorize", "random labels of words", 2, 6, 250, 2),
+    *(10, 3e-4, 8, 500, 30, 32),
+    Published("AdamW 3e-4, 50 epochs", 0.85, 0.5),
+    vocabulary=len(vocabulary()),
+    decay=0.01,
+    full=(("epochs", 50), ("length", 128)),
+    notes=(
+        "The published texts are 500 from RTE, up to 128 tokens each. Here there are 500 "
+        "sentences from segre's own grammar, cut to 32 words, and 10 epochs rather than 50 "
+        "(--full has the published sizes). As in the published code there are no positions: a "
+        "word that is repeated in a sentence gets the same answer everywhere, which bounds what "
+        "can be learned.",
+    ),
+)
+PLANS = {plan.name: plan for plan in (SORT, HULL, MEMORIZE)}

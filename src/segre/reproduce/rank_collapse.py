@@ -103,7 +103,7 @@ def measure(
     width: int | None,
 ) -> dict[str, list[float]]:
     """Mean relative residuals of every variant, after every layer."""
-    loaded = load(_config(model, layers, width), seed)
+    loaded = load(config(model, layers, width), seed)
     inputs = random_tokens(loaded, count, length, seed)
     measured = curves(loaded, inputs, FOUR)
     found = {
@@ -242,7 +242,7 @@ def _residual(value: float | None) -> str:
     return f"{value:.3f}" if value >= 0.01 else f"{value:.1e}".replace("e-0", "e-")
 
 
-def _config(model: str, layers: int | None, width: int | None) -> dict[str, Any]:
+def config(model: str, layers: int | None, width: int | None) -> dict[str, Any]:
     """The config of a base model, or of one of other sizes (heads of width 64, or two)."""
     given = {"num_hidden_layers": layers}
     if width is not None:

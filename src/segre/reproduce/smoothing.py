@@ -13,7 +13,6 @@ derived here. Where lambda is above 1 the bound says nothing about tokens becomi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -24,11 +23,10 @@ from segre.checkpoint.runnable import load
 from segre.collapse.curves import curves
 from segre.collapse.variants import FULL
 from segre.fields.interface import Array
-from segre.models import PRESETS
 from segre.reproduce.claim import DERIVED, PAPER
 from segre.reproduce.experiment import Experiment, Option, Run, Work
 from segre.reproduce.found import Found, Panel, Series, Table
-from segre.reproduce.state import Kept
+from segre.reproduce.rank_collapse import config
 
 TOKENS = 64
 DEVIATIONS = (0.5, 1.0, 2.0, 3.0)
@@ -81,9 +79,7 @@ def _normed(X: Array) -> tuple[Array, float]:
 
 def in_bert(width: int, count: int, length: int, seed: int) -> dict[str, Any]:
     """Cosines between tokens of a random BERT by depth, and residuals of fused streams."""
-    config: Mapping[str, Any] = PRESETS["bert-base-uncased"]
-    heads = {"num_attention_heads": max(width // 64, 2), "intermediate_size": 4 * width}
-    loaded = load({**config, "hidden_size": width, **heads}, seed)
+    loaded = load(config("bert", None, width), seed)
     inputs = random_tokens(loaded, count, length, seed)
     found: dict[str, Any] = {}
     for fuse in FUSIONS:
@@ -99,20 +95,18 @@ def in_bert(width: int, count: int, length: int, seed: int) -> dict[str, Any]:
 def run(given: Run) -> Found:
     """Random patterns, random layers, then a random BERT."""
     options = given.options
-
-    def patterns(seed: int, _kept: Kept) -> Any:
-        return {
+    kinds = {"all tokens": False, "causal": True}
+    found = given.each_seed(
+        "patterns",
+        lambda seed, _: {
             name: [random_contraction(one, causal, 20, seed) for one in DEVIATIONS]
-            for name, causal in (("all tokens", False), ("causal", True))
-        }
-
-    found = given.each_seed("patterns", patterns)
-    ratios = given.each_seed(
-        "bound", lambda seed, _kept: max(bound_ratios(options["layers"], seed))
+            for name, causal in kinds.items()
+        },
     )
-    sizes = (options["width"], options["count"], options["length"])
-    models = given.each_seed("BERT", lambda seed, _kept: in_bert(*sizes, seed))
     tried = options["layers"]
+    ratios = given.each_seed("bound", lambda seed, _: max(bound_ratios(tried, seed)))
+    sizes = (options["width"], options["count"], options["length"])
+    models = given.each_seed("BERT", lambda seed, _: in_bert(*sizes, seed))
     claims = (
         DERIVED(f"Distance / bound, largest over {tried:,} random layers").at_most(1, ratios),
         DERIVED("lambda for scores with standard deviation 1").near(
@@ -135,8 +129,7 @@ def run(given: Run) -> Found:
             ).holds(
                 [one[fuse] > one["residual"][-1] for one in models],
                 f"relative residual {models.means(fuse):.4f} fused and "
-                f"{models.means('residual', -1):.4f} after the last layer, "
-                "means over seeds",
+                f"{models.means('residual', -1):.4f} after the last layer, means over seeds",
             )
             for fuse in FUSIONS
         ),
@@ -145,19 +138,15 @@ def run(given: Run) -> Found:
             "residual"
         ),
     )
-    bidirectional, causal = found.means("all tokens"), found.means("causal")
+    patterns = {"bidirectional": found.means("all tokens"), "causal": found.means("causal")}
     cosine, residual = models.means("cosine"), models.means("residual")
     shown = [layer for layer in (0, 1, 2, 4, 6, 8, 10, 12) if layer < len(cosine)]
-    rows = (
-        ("cosine", *(cosine[layer] for layer in shown)),
-        ("relative residual", *(residual[layer] for layer in shown)),
-    )
-    fused = [(name, models.means(name)) for name in FUSIONS]
+    by_layer = {"cosine": cosine, "relative residual": residual}
     tables = (
         Table(
             f"lambda of random patterns of {TOKENS} tokens, means over seeds",
             ("patterns", *(f"deviation {one:g}" for one in DEVIATIONS)),
-            (("bidirectional", *bidirectional), ("causal", *causal)),
+            [(name, *means) for name, means in patterns.items()],
             ("", *(".3f",) * len(DEVIATIONS)),
             "deviation: standard deviation of the scores. The bound implies that tokens become "
             "alike only where lambda is small; above 1 it says nothing.",
@@ -165,39 +154,28 @@ def run(given: Run) -> Found:
         Table(
             f"BERT of width {options['width']} with random weights, by layer, means over seeds",
             ("measure", *map(str, shown)),
-            rows,
+            [(name, *(means[layer] for layer in shown)) for name, means in by_layer.items()],
             ("", *(".3f",) * len(shown)),
         ),
         Table(
             "Relative residual after fusing the streams of all layers",
-            ("fusion", "relative residual"),
-            (*fused, ("none (last layer)", residual[-1])),
-            ("", ".3f"),
+            "{fusion} {relative residual:.3f}",
+            [
+                *((name, models.means(name)) for name in FUSIONS),
+                ("none (last layer)", residual[-1]),
+            ],
         ),
     )
-    layers = range(len(cosine))
+    curves = [Series(name, DEVIATIONS, means) for name, means in patterns.items()]
+    one = Series("1", DEVIATIONS[:1] + DEVIATIONS[-1:], (1.0, 1.0), "dots", -1)
+    in_depth = (
+        Series("cosine between tokens", range(len(cosine)), cosine),
+        Series("relative residual", range(len(cosine)), residual),
+    )
+    deviation = "standard deviation of the scores"
     panels = (
-        Panel(
-            "lambda of random patterns",
-            "standard deviation of the scores",
-            "lambda",
-            (
-                Series("bidirectional", DEVIATIONS, bidirectional),
-                Series("causal", DEVIATIONS, causal),
-                Series("1", DEVIATIONS[:1] + DEVIATIONS[-1:], (1.0, 1.0), "dots", -1),
-            ),
-            low=0,
-        ),
-        Panel(
-            "BERT with random weights",
-            "layer",
-            "",
-            (
-                Series("cosine between tokens", layers, cosine),
-                Series("relative residual", layers, residual),
-            ),
-            low=0,
-        ),
+        Panel("lambda of random patterns", deviation, "lambda", (*curves, one), low=0),
+        Panel("BERT with random weights", "layer", "", in_depth, low=0),
     )
     notes = (
         "The bound is derived here from the paper's argument, and includes the standard "

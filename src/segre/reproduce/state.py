@@ -85,14 +85,22 @@ class Store:
         if self.file is None:
             return
         arrays: dict[str, Array] = {}
+
+        def aside(value: Any) -> Any:
+            """A name in place of an array."""
+            if not isinstance(value, np.ndarray):
+                raise TypeError(f"a {type(value).__name__} cannot be kept")
+            arrays[name := f"a{len(arrays)}"] = value
+            return {_ARRAY: name}
+
         tree = {
             "format": FORMAT,
             "run": self.meant,
             "seconds": self.seconds,
             "done": self.done,
-            "under way": _without_arrays(self.under_way, arrays),
+            "under way": self.under_way,
         }
-        text = np.frombuffer(json.dumps(tree).encode(), dtype=np.uint8)
+        text = np.frombuffer(json.dumps(tree, default=aside).encode(), dtype=np.uint8)
         with whole_file(self.file) as temporary, temporary.open("wb") as out:
             np.savez(out, allow_pickle=False, tree=text, **arrays)
 
@@ -100,11 +108,15 @@ class Store:
         again = "give --fresh to start over, or another --output"
         try:
             with np.load(io.BytesIO(file.read_bytes()), allow_pickle=False) as given:
-                tree = json.loads(given["tree"].tobytes())
+
+                def back(item: dict[str, Any]) -> Any:
+                    return given[item[_ARRAY]] if set(item) == {_ARRAY} else item
+
+                tree = json.loads(given["tree"].tobytes(), object_hook=back)
                 if tree["format"] != FORMAT:
                     raise ValueError("another format")
                 run, done, seconds = tree["run"], tree["done"], float(tree["seconds"])
-                under_way = _with_arrays(tree["under way"], given)
+                under_way = tree["under way"]
         except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
             raise SegreError(f"run {str(file)!r} cannot be read; {again}") from None
         keys = self.meant.keys() | run.keys()
@@ -113,26 +125,3 @@ class Store:
             named = ", ".join(f"{key} = {run.get(key)}" for key in other)
             raise SegreError(f"run {str(file)!r} belongs to another run ({named}); {again}")
         self.done, self.under_way, self.seconds = done, under_way, seconds
-
-
-def _without_arrays(value: Any, arrays: dict[str, Array]) -> Any:
-    """The same tree, with a name in place of each array, which is put aside under that name."""
-    if isinstance(value, np.ndarray):
-        name = f"a{len(arrays)}"
-        arrays[name] = value
-        return {_ARRAY: name}
-    if isinstance(value, Mapping):
-        return {str(key): _without_arrays(item, arrays) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_arrays(item, arrays) for item in value]
-    return value
-
-
-def _with_arrays(value: Any, arrays: Mapping[str, Array]) -> Any:
-    if isinstance(value, dict):
-        if set(value) == {_ARRAY}:
-            return arrays[value[_ARRAY]]
-        return {key: _with_arrays(item, arrays) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_with_arrays(item, arrays) for item in value]
-    return value

@@ -32,10 +32,6 @@ class Row:
     undecided: int  # the count lies between two bounds that do not meet
     different: int
 
-    def document(self) -> dict[str, Any]:
-        """The row as plain data, for JSON."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class Comparison(Shown):
@@ -50,7 +46,7 @@ class Comparison(Shown):
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        return {"rows": [row.document() for row in self.rows], "mismatches": self.mismatches}
+        return {"rows": [asdict(row) for row in self.rows], "mismatches": self.mismatches}
 
 
 def experiment(
@@ -68,8 +64,12 @@ def experiment(
         store = folder / f"{name}.db"
         run(name, store, limit=limit, workers=workers, progress=progress)
         counts.update(_outcomes(store))
-    named = dict.fromkeys((theorem, within) for theorem, within, _ in counts)
-    return Comparison(tuple(_row(counts, *key) for key in sorted(named, key=_order)))
+    named = dict.fromkeys((within, theorem) for theorem, within, _ in counts)
+    rows = []
+    for within, theorem in sorted(named, key=lambda key: (not key[0], key[1])):
+        said = [counts[theorem, within, word] for word in ("holds", "undecided", "fails")]
+        rows.append(Row(theorem, within, sum(said), *said))
+    return Comparison(tuple(rows))
 
 
 def _outcomes(path: Path) -> Iterator[tuple[str, bool, str]]:
@@ -78,13 +78,3 @@ def _outcomes(path: Path) -> Iterator[tuple[str, bool, str]]:
             theorem = row.evidence.get("theorem")
             if theorem is not None:
                 yield theorem["name"], theorem["holds"], row.claim or "undecided"
-
-
-def _row(counts: Counter[tuple[str, bool, str]], theorem: str, within: bool) -> Row:
-    verdicts = {word: counts[theorem, within, word] for word in ("holds", "undecided", "fails")}
-    return Row(theorem, within, sum(verdicts.values()), *verdicts.values())
-
-
-def _order(key: tuple[str, bool]) -> tuple[bool, str]:
-    theorem, within = key
-    return not within, theorem

@@ -9,6 +9,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import islice
 from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Any
@@ -96,14 +97,10 @@ class _Cluster:
 
     def _fill(self, tasks: Iterator[Task]) -> None:
         self._look()
-        while len(self._given) < _AHEAD * max(1, self._threads):
-            task = next(tasks, None)
-            if task is None:
-                return
-            call: tuple[Any, ...] = (solve_alone, task)
-            if self._timeout is not None:
-                call = (solve_within, task, self._timeout)
-            future = self._client.submit(*call, pure=False, retries=2)
+        for task in islice(tasks, max(0, _AHEAD * max(1, self._threads) - len(self._given))):
+            limit = () if self._timeout is None else (self._timeout,)
+            call = solve_within if limit else solve_alone
+            future = self._client.submit(call, task, *limit, pure=False, retries=2)
             self._given[future] = task
             future.add_done_callback(self._done.put)
 
@@ -171,8 +168,7 @@ def solve_within(task: Task, timeout: float) -> Result:
         worker = _thread.worker = Worker(1)
     worker.give(task)
     with selectors.DefaultSelector() as selector:
-        assert worker.process.stdout is not None
-        selector.register(worker.process.stdout, selectors.EVENT_READ)
+        selector.register(worker.out, selectors.EVENT_READ)
         while True:
             left = worker.seconds_left(timeout)
             if left is not None and left <= 0:

@@ -7,7 +7,7 @@ plan with a larger `draw` begins with the same ones. The order is the order of r
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -26,8 +26,9 @@ _STACK, _TRANSFORMER = 10, 100  # what building one costs, beside its layers
 
 @dataclass(frozen=True)
 class Drawn:
-    """An architecture and its fields by name."""
+    """An architecture, its fields by name, and its place in the order of the plan."""
 
+    place: int
     spec: Architecture
     fields: dict[str, Any]
 
@@ -62,7 +63,7 @@ def architectures(plan: Plan) -> Iterator[Drawn]:
         digest = bytes.fromhex(spec.digest)
         if digest not in seen and _meets(plan, found, spec):
             seen.add(digest)
-            yield Drawn(spec, found)
+            yield Drawn(len(seen) - 1, spec, found)
     if not seen:
         why = "none satisfies the constraints" if reason is None else str(reason)
         raise SweepError(f"sweep: no architecture of the family can be built: {why}")
@@ -108,9 +109,7 @@ def _random(plan: Plan, seen: Collection[bytes]) -> Iterator[tuple[str, dict[str
 
 def _cost(plan: Plan, given: Mapping[str, Any]) -> int:
     """What it costs to build a candidate, about, in layers of a stack."""
-    if not plan.sort.layered:
-        return _TRANSFORMER
-    return _STACK + int(given.get("layers", 1))
+    return _STACK + int(given.get("layers", 1)) if plan.sort.layered else _TRANSFORMER
 
 
 def _candidates(plan: Plan) -> Iterator[tuple[int, str, dict[str, Any]]]:
@@ -128,20 +127,19 @@ def _candidates(plan: Plan) -> Iterator[tuple[int, str, dict[str, Any]]]:
         number = 0
         kind = pick(plan.kinds)
         given: dict[str, Any] = {}
-        depth = depths = 1
-        if "layers" in plan.choices:
-            values = plan.choices["layers"].values
-            given["layers"] = depth = pick(values)
-            depths = len(values)
+        if plan.depths:
+            given["layers"] = pick(plan.depths)
         first, number = number, 0
         for key, choice in plan.free:
-            drawn = [pick(choice.values) for _ in range(places(key, choice, depth))]
+            drawn = [
+                pick(choice.values) for _ in range(places(key, choice, given.get("layers", 1)))
+            ]
             given[key] = drawn if choice.each else drawn[0]
-        yield number * len(plan.kinds) * depths + first, kind, given
+        yield number * len(plan.kinds) * max(1, len(plan.depths)) + first, kind, given
 
 
 def _all(plan: Plan) -> Iterator[tuple[str, dict[str, Any]]]:
-    depths = plan.choices["layers"].values if "layers" in plan.choices else [None]
+    depths: Sequence[int | None] = plan.depths or [None]
     for kind, depth in product(plan.kinds, depths):
         columns = [
             product(choice.values, repeat=places(key, choice, depth or 1))

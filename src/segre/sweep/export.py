@@ -1,4 +1,4 @@
-"""A store as a table for other programs: CSV, or Parquet (with pyarrow)."""
+"""What is written of a store for others? A table, CSV or Parquet (with pyarrow); certificates."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from segre.errors import SweepError
+from segre.errors import SegreError, SweepError
 from segre.files import extension, whole_file
+from segre.geometry.progress import Progress, quiet
 from segre.libraries import library
+from segre.sweep.row import UNFINISHED
 from segre.sweep.store import Row, Store
 from segre.values import quote
 
@@ -63,6 +65,36 @@ def table(path: str | Path) -> tuple[tuple[str, ...], tuple[tuple[Any, ...], ...
     columns = tuple(_columns(rows))
     flat = map(_flat, rows)
     return columns, tuple(tuple(line.get(name) for name in columns) for line in flat)
+
+
+def keep_certificates(path: str | Path, folder: str | Path, progress: Progress = quiet) -> int:
+    """Write the certificates that are not there yet, as DIGEST.json; how many there are then.
+
+    Rows whose network is too large for a certificate have none.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from segre.sweep.run import run
+    >>> fields = {"layers": 1, "d": "2..3", "a": 1, "t": 2}
+    >>> with TemporaryDirectory() as place:
+    ...     ran = run({"kind": "softmax", "exhaustive": True, "fields": fields}, f"{place}/s.db")
+    ...     keep_certificates(f"{place}/s.db", f"{place}/proofs")
+    2
+    """
+    from segre.certificate import certify, write_certificate
+
+    rows = [row for row in _rows(path) if row.status not in UNFINISHED]
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    kept = 0
+    for done, row in enumerate(rows, 1):
+        file = Path(folder) / f"{row.digest}.json"
+        if not file.exists():
+            try:
+                write_certificate(certify(row.spec, row.seed), file)
+            except SegreError:
+                continue
+        kept += 1
+        progress("certificates", done, len(rows))
+    return kept
 
 
 def _rows(path: str | Path) -> list[Row]:

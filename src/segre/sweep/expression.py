@@ -17,7 +17,8 @@ import ast
 import operator
 import warnings
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import partial, reduce
+from itertools import repeat, starmap
 from typing import Any
 
 from segre.errors import SweepError
@@ -47,32 +48,13 @@ _COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
 }
-FUNCTIONS: dict[str, Callable[[Any], Any]] = {
-    "min": min,
-    "max": max,
-    "sum": sum,
-    "all": all,
-    "any": any,
-    "len": len,
+_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    function.__name__: function for function in (min, max, sum, all, any, len)
 }
 _ALLOWED = (
-    ast.Expression,
-    ast.Constant,
-    ast.Name,
-    ast.Load,
-    ast.BinOp,
-    ast.UnaryOp,
-    ast.USub,
-    ast.Not,
-    ast.BoolOp,
-    ast.And,
-    ast.Or,
-    ast.Compare,
-    ast.Call,
-    ast.Subscript,
-    ast.Slice,
-    *_ARITHMETIC,
-    *_COMPARISONS,
+    *(ast.Expression, ast.Constant, ast.Name, ast.Load, ast.BinOp, ast.UnaryOp, ast.USub, ast.Not),
+    *(ast.BoolOp, ast.And, ast.Or, ast.Compare, ast.Call, ast.Subscript, ast.Slice),
+    *(*_ARITHMETIC, *_COMPARISONS),
 )
 GRAMMAR = (
     "whole numbers, names, + - * // % **, comparisons, and or not, [], min max sum all any len"
@@ -132,32 +114,24 @@ class _Problem(Exception):  # noqa: N818
 
 
 def _read(text: str) -> ast.Expression:
-    def refuse(reason: str) -> SweepError:
-        return SweepError(f"expression {quote(text)}: {reason}; allowed: {GRAMMAR}")
-
-    if len(text) > LONGEST:
-        raise refuse(f"longer than {LONGEST} characters")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(text.strip(), mode="eval")
-        nodes = list(ast.walk(tree))
-        _require_shallow(tree)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise refuse("cannot be read") from None
-    if len(nodes) > NODES:
-        raise refuse(f"more than {NODES} parts")
-    for node in nodes:
-        if not isinstance(node, _ALLOWED):
-            raise refuse(f"{_word(node)} is not allowed")
-        if isinstance(node, ast.Constant):
-            _require_constant(node.value, refuse)
-        if isinstance(node, ast.Name) and not node.id.isascii():
-            raise refuse(f"the name {quote(node.id)} is not ASCII")
-        if isinstance(node, ast.Slice) and node.step is not None:
-            raise refuse("a slice with a step is not allowed")
-        if isinstance(node, ast.Call) and not _known_call(node):
-            raise refuse("only the functions min max sum all any len may be called")
+    """The tree of a text, if the grammar allows all of it."""
+    reason = f"longer than {LONGEST} characters"
+    if len(text) <= LONGEST:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                tree = ast.parse(text.strip(), mode="eval")
+            nodes = list(ast.walk(tree))
+            _require_shallow(tree)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            reason = "cannot be read"
+        else:
+            if len(nodes) > NODES:
+                reason = f"more than {NODES} parts"
+            else:
+                reason = next(filter(None, map(_refused, nodes)), "")
+    if reason:
+        raise SweepError(f"expression {quote(text)}: {reason}; allowed: {GRAMMAR}")
     return tree
 
 
@@ -168,69 +142,74 @@ def _require_shallow(tree: ast.AST, depth: int = 0) -> None:
         _require_shallow(child, depth + 1)
 
 
-def _require_constant(value: object, refuse: Callable[[str], SweepError]) -> None:
-    if isinstance(value, bool | str):
-        return
-    if not isinstance(value, int):
-        raise refuse(f"{quote(str(value))} is not a whole number")
-    if value.bit_length() > BITS:
-        raise refuse(f"a number has more than {BITS} bits")
-
-
-def _known_call(node: ast.Call) -> bool:
-    name = node.func.id if isinstance(node.func, ast.Name) else ""
-    return name in FUNCTIONS and not node.keywords and len(node.args) >= 1
-
-
-def _word(node: ast.AST) -> str:
-    return {"Attribute": "a dot", "Lambda": "lambda", "Div": "/ (write //)"}.get(
-        type(node).__name__, type(node).__name__
-    )
+def _refused(node: ast.AST) -> str:
+    """Why a part of an expression is not allowed; empty if it is."""
+    if not isinstance(node, _ALLOWED):
+        kind = type(node).__name__
+        words = {"Attribute": "a dot", "Lambda": "lambda", "Div": "/ (write //)"}
+        return f"{words.get(kind, kind)} is not allowed"
+    match node:
+        case ast.Constant(value=bool() | str()):
+            return ""
+        case ast.Constant(value=int(number)):
+            return f"a number has more than {BITS} bits" if number.bit_length() > BITS else ""
+        case ast.Constant(value=other):
+            return f"{quote(str(other))} is not a whole number"
+        case ast.Name(id=name) if not name.isascii():
+            return f"the name {quote(name)} is not ASCII"
+        case ast.Slice(step=ast.expr()):
+            return "a slice with a step is not allowed"
+        case ast.Call(func=ast.Name(id=name), args=[_, *_], keywords=[]) if name in _FUNCTIONS:
+            return ""
+        case ast.Call():
+            return "only the functions min max sum all any len may be called"
+    return ""
 
 
 def _value(node: ast.expr, names: Mapping[str, Any]) -> Value:
-    if isinstance(node, ast.Constant):
-        assert isinstance(node.value, bool | int | str)
-        return node.value
-    if isinstance(node, ast.Name):
-        if node.id not in names:
-            raise _Problem(f"{node.id} is not a name here")
-        if names[node.id] is None:
-            raise _Problem(f"{node.id} has no value")
-        found: Value = names[node.id]
-        return found
-    if isinstance(node, ast.BinOp):
-        apply = _ARITHMETIC[type(node.op)]
-        return _entrywise(
-            lambda x, y: _arithmetic(apply, x, y),
-            _value(node.left, names),
-            _value(node.right, names),
-        )
-    if isinstance(node, ast.UnaryOp):
-        inner = _value(node.operand, names)
-        if isinstance(node.op, ast.Not):
-            return not _truth(inner)
-        return _entrywise(lambda x, y: _arithmetic(operator.sub, x, y), 0, inner)
-    if isinstance(node, ast.BoolOp):
-        first = isinstance(node.op, ast.Or)
-        return first if any(_truth(_value(v, names)) is first for v in node.values) else not first
-    if isinstance(node, ast.Compare):
-        return _comparison(node, names)
-    if isinstance(node, ast.Call):
-        return _call(node, names)
-    assert isinstance(node, ast.Subscript)
-    return _entry(node, names)
+    match node:
+        case ast.Constant(value=bool() | int() | str() as constant):
+            return constant
+        case ast.Name(id=name):
+            if names.get(name) is None:
+                raise _Problem(
+                    f"{name} {'has no value' if name in names else 'is not a name here'}"
+                )
+            found: Value = names[name]
+            return found
+        case ast.BinOp(left=left, op=op, right=right):
+            apply = partial(_arithmetic, _ARITHMETIC[type(op)])
+            return _entrywise(apply, _value(left, names), _value(right, names))
+        case ast.UnaryOp(op=ast.Not(), operand=inner):
+            return not _truth(_value(inner, names))
+        case ast.UnaryOp(operand=inner):
+            return _entrywise(partial(_arithmetic, operator.sub), 0, _value(inner, names))
+        case ast.BoolOp(op=op, values=values):
+            first = isinstance(op, ast.Or)
+            return first if any(_truth(_value(v, names)) is first for v in values) else not first
+        case ast.Compare(left=left, ops=ops, comparators=rest):
+            sides = [_value(v, names) for v in (left, *rest)]
+            results = [
+                _entrywise(partial(_compare, op), *sides[i : i + 2]) for i, op in enumerate(ops)
+            ]
+            return reduce(partial(_entrywise, lambda x, y: _truth(x) and _truth(y)), results)
+        case ast.Call(func=ast.Name(id=name), args=args):
+            return _call(name, [_value(argument, names) for argument in args])
+        case ast.Subscript(value=inner, slice=index):
+            return _entry(_value(inner, names), index, names)
+    raise AssertionError(node)
 
 
 def _entrywise(apply: Callable[[Value, Value], Value], left: Value, right: Value) -> Value:
-    if not isinstance(left, tuple) and not isinstance(right, tuple):
+    """Values of all layers are combined layer by layer."""
+    counts = {len(side) for side in (left, right) if isinstance(side, tuple)}
+    if not counts:
         return apply(left, right)
-    count = len(left) if isinstance(left, tuple) else len(right) if isinstance(right, tuple) else 0
-    one = left if isinstance(left, tuple) else (left,) * count
-    two = right if isinstance(right, tuple) else (right,) * count
-    if len(one) != len(two):
-        raise _Problem(f"{len(one)} values cannot be combined with {len(two)}")
-    return tuple(apply(x, y) for x, y in zip(one, two, strict=True))
+    if len(counts) > 1:
+        one, two = (len(side) for side in (left, right) if isinstance(side, tuple))
+        raise _Problem(f"{one} values cannot be combined with {two}")
+    sides = (side if isinstance(side, tuple) else repeat(side) for side in (left, right))
+    return tuple(starmap(apply, zip(*sides, strict=False)))
 
 
 def _number(value: Value) -> int:
@@ -245,68 +224,48 @@ def _truth(value: Value) -> bool:
     return value
 
 
-def _arithmetic(apply: Callable[[int, int], int], x: Value, y: Value) -> int:
-    left, right = _number(x), _number(y)
-    if apply is operator.pow and (
-        not 0 <= right <= EXPONENT or left.bit_length() * right > BITS + EXPONENT
-    ):
-        raise _Problem(f"the power {left} ** {right} is not allowed; exponents are 0 to {EXPONENT}")
-    try:
-        result = apply(left, right)
-    except ZeroDivisionError:
-        raise _Problem("division by zero") from None
-    if result.bit_length() > BITS:
-        raise _Problem(f"a number has more than {BITS} bits")
-    return result
-
-
-def _comparison(node: ast.Compare, names: Mapping[str, Any]) -> Value:
-    values = [_value(v, names) for v in (node.left, *node.comparators)]
-    results = [
-        _entrywise(partial(_compare, op), values[i], values[i + 1]) for i, op in enumerate(node.ops)
-    ]
-    found = results[0]
-    for result in results[1:]:
-        found = _entrywise(lambda x, y: _truth(x) and _truth(y), found, result)
-    return found
-
-
-def _compare(op: ast.cmpop, x: Value, y: Value) -> bool:
-    if isinstance(op, ast.Eq | ast.NotEq):
-        if isinstance(x, str) != isinstance(y, str) or isinstance(x, bool) != isinstance(y, bool):
-            raise _Problem(f"{quote(str(x))} and {quote(str(y))} cannot be compared")
-    else:
-        _number(x), _number(y)
-    return _COMPARISONS[type(op)](x, y)
-
-
-def _call(node: ast.Call, names: Mapping[str, Any]) -> Value:
-    assert isinstance(node.func, ast.Name)
-    given = [_value(argument, names) for argument in node.args]
-    items = given[0] if len(given) == 1 and isinstance(given[0], tuple) else tuple(given)
-    name = node.func.id
-    if not items:
-        raise _Problem(f"{name}() of an empty list")
-    for item in items:
-        if name in {"all", "any"}:
-            _truth(item)
-        elif name != "len":
-            _number(item)
-    value: Value = FUNCTIONS[name](items)
-    if isinstance(value, int) and value.bit_length() > BITS:
+def _bounded(value: int) -> int:
+    if value.bit_length() > BITS:
         raise _Problem(f"a number has more than {BITS} bits")
     return value
 
 
-def _entry(node: ast.Subscript, names: Mapping[str, Any]) -> Value:
-    whole = _value(node.value, names)
+def _arithmetic(apply: Callable[[int, int], int], x: Value, y: Value) -> int:
+    left, right = _number(x), _number(y)
+    large = not 0 <= right <= EXPONENT or left.bit_length() * right > BITS + EXPONENT
+    if apply is operator.pow and large:
+        raise _Problem(f"the power {left} ** {right} is not allowed; exponents are 0 to {EXPONENT}")
+    try:
+        return _bounded(apply(left, right))
+    except ZeroDivisionError:
+        raise _Problem("division by zero") from None
+
+
+def _compare(op: ast.cmpop, x: Value, y: Value) -> bool:
+    if not isinstance(op, ast.Eq | ast.NotEq):
+        _number(x), _number(y)
+    elif any(isinstance(x, kind) != isinstance(y, kind) for kind in (str, bool)):
+        raise _Problem(f"{quote(str(x))} and {quote(str(y))} cannot be compared")
+    return _COMPARISONS[type(op)](x, y)
+
+
+def _call(name: str, given: list[Value]) -> Value:
+    items = given[0] if len(given) == 1 and isinstance(given[0], tuple) else given
+    if not items:
+        raise _Problem(f"{name}() of an empty list")
+    for item in items if name != "len" else ():
+        (_truth if name in {"all", "any"} else _number)(item)
+    return _bounded(_FUNCTIONS[name](items))
+
+
+def _entry(whole: Value, index: ast.expr, names: Mapping[str, Any]) -> Value:
     if not isinstance(whole, tuple):
         raise _Problem(f"{quote(str(whole))} has no entries: it is one value for all layers")
-    if isinstance(node.slice, ast.Slice):
-        ends = (node.slice.lower, node.slice.upper)
+    if isinstance(index, ast.Slice):
+        ends = (index.lower, index.upper)
         low, high = (None if end is None else _number(_value(end, names)) for end in ends)
         return whole[low:high]
-    index = _number(_value(node.slice, names))
-    if not -len(whole) <= index < len(whole):
-        raise _Problem(f"entry {index} of {len(whole)} values")
-    return whole[index]
+    place = _number(_value(index, names))
+    if not -len(whole) <= place < len(whole):
+        raise _Problem(f"entry {place} of {len(whole)} values")
+    return whole[place]

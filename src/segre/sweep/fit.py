@@ -20,17 +20,14 @@ from segre.errors import SweepError
 from segre.finding import Status, Unbounded
 from segre.shown import Tabular
 from segre.sweep.expression import Expression
-from segre.sweep.holdout import Source
-from segre.sweep.known import Known
-from segre.sweep.law import LawPiece
+from segre.sweep.law import Known, LawPiece
 from segre.sweep.names import NUMBERED, numeric, with_entries
 from segre.sweep.plan import Plan
-from segre.sweep.search import KnownRow, Search, meets, point_of
+from segre.sweep.search import KnownRow, Search, Source, meets, point_of
 from segre.sweep.store import Row, Store
 from segre.values import quote
 
 DEGREE = 4
-_PIECES = 4
 
 
 @dataclass(frozen=True)
@@ -97,22 +94,14 @@ def fit(
     only = None if where is None else Expression(where)
     asked = [row for row in rows if meets(only, row.fields)]
     said = [(row, Known.of(row.lower, row.upper, row.evidence, ranks)) for row in asked]
-    rows = [row for row, known in said if known is not None]
-    if not any(known is not None and known.value is not None for _, known in said):
+    known = [(row, one) for row, one in said if one is not None]
+    if all(one.value is None for _, one in known):
         raise SweepError(f"fit: no row of {quote(str(path))} has a known dimension")
-    names = _variables(plan, rows, fields)
-    source = Source(plan, names, {row.digest for row in asked}, seed)
-    search = Search(names, only, degree, rational, ranks, source, fresh)
-    every = [
-        KnownRow(row.spec, point_of(row.fields, names), known)
-        for row, known in said
-        if known is not None
-    ]
-    left, pieces = every, list[LawPiece]()
-    while len(pieces) < _PIECES and (piece := search.piece(left)) is not None:
-        pieces.append(piece)
-        search.before.append(piece.region)
-        left = [row for row in left if not piece.region.holds(row.point)]
+    names = _variables(plan, [row for row, _ in known], fields)
+    source = Source(plan, names, {row.digest for row in asked}, seed, ranks)
+    search = Search(names, only, degree, rational, source, fresh)
+    every = [KnownRow(row.spec, point_of(row.fields, names), one) for row, one in known]
+    pieces, left = search.pieces(every)
     if not pieces:
         raise SweepError(
             f"fit: no polynomial of degree <= {degree} in {', '.join(names)} was found: "
@@ -124,7 +113,7 @@ def fit(
         pieces=tuple(pieces),
         rows=len(every),
         unproved=sum(not row.known.proved for row in every),
-        unknown=tuple(row.spec for row, known in said if known is None),
+        unknown=tuple(row.spec for row, one in said if one is None),
         left=tuple(row.spec for row in left),
         refuted=search.refuted,
         ranks=ranks,

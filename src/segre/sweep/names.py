@@ -39,13 +39,13 @@ NUMBERED = ("d", "a", "heads", "dv", "k", "stride")  # from 0 for widths, from 1
 
 @dataclass(frozen=True)
 class Sort:
-    """Architectures with the same fields: the fields, and those that may differ by layer."""
+    """Architectures with the same fields: the keys of a plan, and the names in expressions."""
 
     name: str
     keys: tuple[str, ...]
-    each: tuple[str, ...] = ()
+    names: tuple[str, ...]  # beside kind and l
     needed: tuple[str, ...] = ("d",)
-    names: tuple[str, ...] = ()
+    each: tuple[str, ...] = ()  # those that may differ by layer
 
     @property
     def layered(self) -> bool:
@@ -53,40 +53,23 @@ class Sort:
         return bool(self.each)
 
 
-_STACK = Sort(
-    "stacks",
-    ("layers", "d", "a", "heads", "dv", "t"),
-    ("d", "a", "heads", "dv"),
-    ("d", "a", "t"),
-    ("kind", "l", "layers", "d", "a", "heads", "dv", "t"),
-)
-_DENSE = Sort(
-    "polynomial networks",
-    ("layers", "d", "degree", "bias"),
-    ("d",),
-    ("d", "degree"),
-    ("kind", "l", "layers", "d", "degree", "bias", "expected"),
-)
-_FILTERS = Sort(
-    "convolutional networks",
-    ("layers", "k", "stride", "n", "degree", "bias"),
-    ("k", "stride"),
-    ("k", "degree"),
-    ("kind", "l", "layers", "k", "stride", "n", "degree", "bias", "expected"),
-)
+_STACK = ("layers", "d", "a", "heads", "dv", "t")
+_WIDTHS = ("layers", "d", "degree", "bias")
+_KERNELS = ("layers", "k", "stride", "n", "degree", "bias")
 
 
 def sort_of(kind: str) -> Sort:
     """The architectures of a kind."""
-    polynomial = {DENSE: _DENSE, CONVOLUTIONAL: _FILTERS}
-    if kind in polynomial:
-        return polynomial[kind]
-    return _STACK if kind in STACKS else _transformers()
-
-
-def _transformers() -> Sort:
+    if kind in STACKS:
+        return Sort("stacks", _STACK, _STACK, ("d", "a", "t"), ("d", "a", "heads", "dv"))
+    if kind == DENSE:
+        said = (*_WIDTHS, "expected")
+        return Sort("polynomial networks", _WIDTHS, said, ("d", "degree"), ("d",))
+    if kind == CONVOLUTIONAL:
+        names = (*_KERNELS, "expected")
+        return Sort("convolutional networks", _KERNELS, names, ("k", "degree"), ("k", "stride"))
     plain = (f.name for f in fields(Transformer) if _plain(f.default))
-    return Sort("transformers", TRANSFORMER_KEYS, names=("kind", "l", *plain))
+    return Sort("transformers", TRANSFORMER_KEYS, tuple(plain))
 
 
 @singledispatch

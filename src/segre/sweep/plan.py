@@ -31,17 +31,14 @@ SPECS = 1_000_000  # to enumerate or to draw
 RANGE = 10_000  # values of one field
 LAYERS = 100
 _KEYS = (
-    "name about kind fields where draw seed exhaustive compute claim".split()  # noqa: SIM905
+    *("name", "about", "kind", "fields", "where"),
+    *("draw", "seed", "exhaustive", "compute", "claim"),
 )
 _NEEDS = {
     "closed_form": ("closed-form",),
-    "dimension": ("exact", "symmetries"),
-    "redundancy": ("exact", "symmetries"),
-    "status": ("exact", "symmetries"),
-    "upper": ("exact", "symmetries"),
     "lower": ("exact",),
-    "theorem": ("theorem",),
-    "hypotheses": ("theorem",),
+    **dict.fromkeys(("dimension", "redundancy", "status", "upper"), ("exact", "symmetries")),
+    **dict.fromkeys(("theorem", "hypotheses"), ("theorem",)),
 }
 
 
@@ -76,11 +73,16 @@ class Plan:
         """The fields that are tuples in expressions: every layer has its own value."""
         return frozenset(key for key, choice in self.choices.items() if choice.each)
 
+    @property
+    def depths(self) -> Sequence[int]:
+        """The numbers of layers, if they are a field."""
+        return self.choices["layers"].values if "layers" in self.choices else ()
+
     @cached_property
     def candidates(self) -> int:
         """Number of architectures before constraints, counted up to the limit."""
         total = 0
-        for depth in self.choices["layers"].values if "layers" in self.choices else [1]:
+        for depth in self.depths or [1]:
             total += self._of_depth(depth)
             if total > SPECS:
                 break
@@ -89,10 +91,9 @@ class Plan:
     @cached_property
     def layers_in_all(self) -> int:
         """Total number of layers before constraints; for drawn architectures an approximation."""
-        depths: Sequence[int] = self.choices["layers"].values
         if self.draw is not None:
-            return self.draw * sum(depths) // len(depths)
-        return sum(depth * self._of_depth(depth) for depth in depths)
+            return self.draw * sum(self.depths) // len(self.depths)
+        return sum(depth * self._of_depth(depth) for depth in self.depths)
 
     def _of_depth(self, depth: int) -> int:
         """How many architectures there are of a depth, before constraints."""
@@ -147,9 +148,7 @@ def _build(given: Mapping[str, Any]) -> Plan:
     plan = Plan(
         kinds=kinds,
         choices=choices,
-        where=tuple(
-            _expression("where", x) for x in (where if isinstance(where, list) else [where])
-        ),
+        where=tuple(_expression("where", x) for x in _listed(where)),
         draw=_draw(given),
         seed=whole("seed", given.get("seed", 0), 2**63 - 1, 0),
         compute=_compute(given.get("compute", ["exact"])),
@@ -165,8 +164,12 @@ def _build(given: Mapping[str, Any]) -> Plan:
     return plan
 
 
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
 def _kinds(value: Any) -> tuple[str, ...]:
-    kinds = value if isinstance(value, list) else [value]
+    kinds = _listed(value)
     for kind in kinds:
         if kind not in KINDS:
             raise SweepError(f"unknown kind {quote(str(kind))}; allowed: {', '.join(KINDS)}")
@@ -201,7 +204,7 @@ def _choices(given: Any, sort: Sort) -> dict[str, Domain]:
 
 
 def _values(key: str, value: Any) -> Sequence[Any]:
-    values: Sequence[Any] = value if isinstance(value, list) else [value]
+    values: Sequence[Any] = _listed(value)
     if isinstance(value, str) and ".." in value:
         match = re.fullmatch(r"\s*(\d{1,10})\s*\.\.\s*(\d{1,10})\s*", value, re.ASCII)
         if match is None or int(match[1]) > int(match[2]) or int(match[2]) > LARGEST:
@@ -239,7 +242,7 @@ def _draw(given: Mapping[str, Any]) -> int | None:
 
 
 def _compute(value: Any) -> tuple[str, ...]:
-    values = value if isinstance(value, list) else [value]
+    values = _listed(value)
     for item in values:
         if item not in COMPUTE:
             raise SweepError(f"compute: {quote(str(item))} is not allowed; allowed: {COMPUTE}")
@@ -252,8 +255,8 @@ def _compute(value: Any) -> tuple[str, ...]:
 
 def _require_names(plan: Plan) -> None:
     """Every name in an expression has a value for every architecture of the family."""
-    fields = set(plan.sort.names)
-    least = min(plan.choices["layers"].values) if "layers" in plan.choices else 1
+    fields = {"kind", "l", *plan.sort.names}
+    least = min(plan.depths, default=1)
     for n in range(least + 1):
         fields |= {f"{key}{n}" for key in NUMBERED if (n or key == "d") and key in plan.sort.each}
     for key, expressions in (("where", plan.where), ("claim", (plan.claim,))):

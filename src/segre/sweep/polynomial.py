@@ -1,4 +1,8 @@
-"""Which polynomial in some numbers takes given values? Solved exactly, over the fractions.
+"""Which polynomial in some numbers takes given values, perhaps less a max(0, .) of a few terms?
+
+Solved exactly, over the fractions. A formula that holds for few heads, say, is too large for many,
+by an amount that begins at zero. The amounts that are not zero are fitted by a factor times few
+terms, exactly; where they are zero the terms must not be positive.
 
 >>> points = [{"a": a, "d": d} for a in range(1, 4) for d in range(1, 5)]
 >>> str(interpolate(["a", "d"], 2, points, [2*p["a"]*p["d"] - p["a"]**2 for p in points]))
@@ -7,14 +11,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations_with_replacement
+from itertools import combinations, combinations_with_replacement
 from math import lcm, prod
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from flint import fmpz_mat, nmod_mat
 
+Point = Mapping[str, int]
 _PRIME = 2**61 - 1
 Monomial = tuple[str, ...]  # names, repeated
 
@@ -31,7 +40,7 @@ class Polynomial:
         """Whether all coefficients are integers."""
         return all(c.denominator == 1 for c in self.terms.values())
 
-    def value(self, point: Mapping[str, int]) -> Fraction:
+    def value(self, point: Point) -> Fraction:
         """The value at a point."""
         terms = (c * prod(point[name] for name in m) for m, c in self.terms.items())
         return sum(terms, Fraction(0))
@@ -39,21 +48,28 @@ class Polynomial:
     def __str__(self) -> str:
         """The polynomial as an expression, of an integer multiple if coefficients are fractions."""
         ordered = sorted(self.terms, key=lambda m: (-len(m), self.terms[m] < 0, m))
-        if not ordered:
-            return "0"
         scale = lcm(*(c.denominator for c in self.terms.values()))
-        text = "".join(_term(m, int(self.terms[m] * scale)) for m in ordered)
-        text = text[3:] if text.startswith(" + ") else "-" + text[3:]
+        text = signed_sum((int(self.terms[m] * scale), _product(m)) for m in ordered)
         return text if scale == 1 else f"({text})//{scale}"
 
 
-def _term(monomial: Monomial, coefficient: int) -> str:
-    powers = {name: monomial.count(name) for name in dict.fromkeys(monomial)}
-    factors = [name if n == 1 else f"{name}**{n}" for name, n in powers.items()]
-    size = abs(coefficient)
-    if size != 1 or not factors:
-        factors.insert(0, str(size))
-    return (" - " if coefficient < 0 else " + ") + "*".join(factors)
+def _product(monomial: Monomial) -> str:
+    powers = Counter(monomial).items()
+    return "*".join(name if n == 1 else f"{name}**{n}" for name, n in powers) or "1"
+
+
+def signed_sum(terms: Iterable[tuple[int, str]]) -> str:
+    """Coefficients and what they stand before as an expression.
+
+    >>> signed_sum([(2, "x"), (-1, "y"), (3, "1")])
+    '2*x - y + 3'
+    """
+    text = ""
+    for c, name in terms:
+        size = abs(c)
+        shown = str(size) if name == "1" else name if size == 1 else f"{size}*{name}"
+        text += (" - " if c < 0 else " + ") + shown
+    return "-" + text[3:] if text.startswith(" - ") else text[3:] or "0"
 
 
 def monomials(names: Sequence[str], degree: int) -> list[Monomial]:
@@ -64,7 +80,7 @@ def monomials(names: Sequence[str], degree: int) -> list[Monomial]:
 def interpolate(
     names: Sequence[str],
     degree: int,
-    points: Sequence[Mapping[str, int]],
+    points: Sequence[Point],
     values: Sequence[int],
 ) -> Polynomial | None:
     """The polynomial up to a degree with these values, or None if there is none.
@@ -105,23 +121,19 @@ def _values(point: Mapping[str, int], names: Sequence[str], degree: int) -> list
     return found
 
 
-def times(one: Polynomial, two: Polynomial) -> Polynomial:
-    """The product; its rank is the product of the ranks."""
+def through(name: str, x: int, one: Polynomial, y: int, two: Polynomial) -> Polynomial:
+    """The polynomial, linear in a field, that is `one` where it is x and `two` where it is y.
+
+    Neither of the two has the field in it.
+    """
     terms: dict[Monomial, Fraction] = {}
-    for m, c in one.terms.items():
-        for n, e in two.terms.items():
-            both = tuple(sorted((*m, *n)))
-            terms[both] = terms.get(both, Fraction(0)) + c * e
-    return Polynomial({m: c for m, c in terms.items() if c}, one.rank * two.rank)
-
-
-def plus(one: Polynomial, two: Polynomial) -> Polynomial:
-    """The sum; its rank is the sum of the ranks."""
-    terms = {
-        m: one.terms.get(m, Fraction(0)) + two.terms.get(m, Fraction(0))
-        for m in dict.fromkeys((*one.terms, *two.terms))
-    }
-    return Polynomial({m: c for m, c in terms.items() if c}, one.rank + two.rank)
+    for m in {**one.terms, **two.terms}:
+        low, high = one.terms.get(m, Fraction(0)), two.terms.get(m, Fraction(0))
+        slope = (high - low) / (y - x)
+        terms[m], terms[tuple(sorted((*m, name)))] = low - x * slope, slope
+    # in one + (field - x) / (y - x) * (two - one), a factor of two terms counts twice
+    rank = one.rank + 2 * (one.rank + two.rank)
+    return Polynomial({m: c for m, c in terms.items() if c}, rank)
 
 
 class Equations:
@@ -134,7 +146,7 @@ class Equations:
         self,
         names: Sequence[str],
         degree: int,
-        points: Sequence[Mapping[str, int]],
+        points: Sequence[Point],
         values: Sequence[int],
     ) -> None:
         self._basis = monomials(names, degree)
@@ -170,3 +182,101 @@ def _spread(count: int, most: int) -> list[int]:
     if count <= most:
         return list(range(count))
     return [i * count // most for i in range(most)]
+
+
+Numbers = npt.NDArray[np.int64]
+_TERMS = 3
+_SPARE = 2  # rows beyond the coefficients
+_LARGEST = 64  # a coefficient
+_ROWS = 40  # to solve with; the solution is checked on all
+
+
+@dataclass(frozen=True)
+class Term:
+    """A product of up to two fields, or of differences of two fields."""
+
+    text: str
+    factors: tuple[str | tuple[str, str], ...]
+
+    def value(self, point: Mapping[str, Any]) -> Any:
+        """The value at a point, or at many, whose fields are then arrays."""
+        return prod(
+            point[f] if isinstance(f, str) else point[f[0]] - point[f[1]] for f in self.factors
+        )
+
+
+@dataclass(frozen=True)
+class Defect:
+    """factor * max(0, sum of terms)."""
+
+    factor: str | None
+    terms: tuple[tuple[int, Term], ...]
+
+    def value(self, point: Point) -> int:
+        """The value at a point: never negative, as fields are not."""
+        inner: int = sum(c * term.value(point) for c, term in self.terms)
+        return max(0, inner) * (1 if self.factor is None else point[self.factor])
+
+    def __str__(self) -> str:
+        ordered = sorted(self.terms, key=lambda one: one[0] < 0)
+        inner = signed_sum((c, term.text) for c, term in ordered)
+        return f"{'' if self.factor is None else self.factor + '*'}max(0, {inner})"
+
+
+def terms_of(names: Sequence[str]) -> list[Term]:
+    """The terms that are tried, simple ones first."""
+    pairs = list(combinations(names, 2))
+    return [
+        Term("1", ()),
+        *(Term(x, (x,)) for x in names),
+        *(Term(f"({x} - {y})", ((x, y),)) for x, y in pairs),
+        *(Term(f"{x}**2", (x, x)) for x in names),
+        *(Term(f"({x} - {y})**2", ((x, y), (x, y))) for x, y in pairs),
+        *(Term(f"{x}*{y}", (x, y)) for x, y in pairs),
+    ]
+
+
+def defects(
+    names: Sequence[str], points: Sequence[Point], excess: Sequence[int]
+) -> Iterator[Defect]:
+    """Every defect that equals the excess of a formula at all points, simple ones first."""
+    over = np.array(excess, dtype=np.int64)
+    fields = {name: np.array([point[name] for point in points], dtype=np.int64) for name in names}
+    terms = terms_of(names)
+    table = np.stack([np.broadcast_to(term.value(fields), over.shape) for term in terms], axis=1)
+    there = over > 0
+    if (over < 0).any() or not there.any():
+        return
+    for size in range(1, _TERMS + 1):
+        if there.sum() < size + _SPARE:
+            return
+        for factor in (None, *names):
+            scale = np.ones_like(over) if factor is None else fields[factor]
+            if (scale <= 0).any() or (over % scale).any():
+                continue
+            for chosen, found in _fits(table, over // scale, there, size):
+                yield Defect(
+                    factor, tuple((c, terms[k]) for k, c in zip(chosen, found, strict=True))
+                )
+
+
+def _fits(
+    table: Numbers, wanted: Numbers, there: npt.NDArray[np.bool_], size: int
+) -> Iterator[tuple[tuple[int, ...], list[int]]]:
+    """Columns and integer coefficients whose sum equals `wanted` where positive, else is <= 0."""
+    inside, outside, exact = table[there], table[~there], wanted[there]
+    few = np.linspace(0, len(inside) - 1, min(_ROWS, len(inside))).astype(int)
+    columns = np.array(list(combinations(range(table.shape[1]), size)))
+    some = inside[few].astype(float)[:, columns].swapaxes(0, 1)  # (choices, rows, size)
+    square = some.swapaxes(1, 2) @ some
+    size_of = np.sqrt(np.einsum("kii->ki", square).prod(axis=1))
+    regular = np.abs(np.linalg.det(square)) > 1e-9 * np.maximum(size_of, 1) ** 2
+    right = some[regular].swapaxes(1, 2) @ exact[few].astype(float)
+    solved = np.linalg.solve(square[regular], right[..., None])[..., 0]
+    whole = np.rint(solved)
+    good = (np.abs(solved - whole) < 1e-4).all(axis=1) & (np.abs(whole) <= _LARGEST).all(axis=1)
+    good &= whole.all(axis=1)
+    for k in np.flatnonzero(good):
+        chosen, found = columns[regular][k], whole[k].astype(np.int64)
+        if (inside[:, chosen] @ found == exact).all() and (outside[:, chosen] @ found <= 0).all():
+            yield tuple(chosen.tolist()), found.tolist()

@@ -1,4 +1,4 @@
-"""What is a row of a store? One architecture and what was found, with a checksum.
+"""What is a row of a store? One architecture, what was found, whether the claim holds; a checksum.
 
 The checksum is of the plan and of every column as it is stored, so that a row that was changed
 by anything but a run, or that belongs to another sweep, is known for what it is.
@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Literal
 
-COLUMNS = (
-    *("digest", "place", "spec", "fields", "parameters", "lower", "upper", "closed_form"),
-    *("status", "claim", "evidence", "seed", "bytes", "seconds"),
-)
+from segre.errors import SweepError
+from segre.sweep.expression import Expression
+from segre.sweep.names import with_entries
+
+Verdict = Literal["holds", "fails", "undecided", "undefined"]
+UNFINISHED = ("too-large", "failed", "died", "timed-out")  # statuses without any bounds
+_WIDEST = 2_000  # values of a dimension to try
 
 
 @dataclass(frozen=True)
@@ -44,9 +47,8 @@ class Row:
 
     def results(self) -> dict[str, Any]:
         """Result fields that claims can name."""
-        dimension = self.dimension
-        theorem = self.evidence.get("theorem") or {}
-        return {
+        dimension, theorem = self.dimension, self.evidence.get("theorem")
+        found = {
             "parameters": self.parameters,
             "lower": self.lower,
             "upper": self.upper,
@@ -54,12 +56,10 @@ class Row:
             "status": self.status,
             "dimension": dimension,
             "redundancy": None if dimension is None else self.parameters - dimension,
-            **(
-                {"theorem": theorem["count"], "hypotheses": int(theorem["holds"])}
-                if theorem
-                else {}
-            ),
         }
+        if theorem:
+            found |= {"theorem": theorem["count"], "hypotheses": int(theorem["holds"])}
+        return found
 
     def document(self) -> dict[str, Any]:
         """The row as plain data, for JSON."""
@@ -76,12 +76,9 @@ class Row:
 
     def stored(self, plan: str) -> tuple[Any, ...]:
         """The columns, and their checksum in the sweep whose plan has that digest."""
-        columns = {
-            **vars(self),
-            "fields": json.dumps(self.fields),
-            "evidence": json.dumps(self.evidence, sort_keys=True),
-        }
-        values = [columns[name] for name in COLUMNS]
+        plain = {"fields": json.dumps(self.fields)}
+        plain["evidence"] = json.dumps(self.evidence, sort_keys=True)
+        values = [plain.get(name, value) for name, value in vars(self).items()]
         return (*values, checksum(plan, values))
 
     @classmethod
@@ -95,12 +92,43 @@ class Row:
             if plan is not None and checksum(plan, values) != found[len(COLUMNS)]:
                 return None
             known = dict(zip(COLUMNS, values, strict=True))
-            return cls(
-                **known
-                | {"fields": json.loads(known["fields"]), "evidence": json.loads(known["evidence"])}
-            )
+            return cls(**known | {key: json.loads(known[key]) for key in ("fields", "evidence")})
         except (ValueError, TypeError, RecursionError):
             return None
+
+
+def judged(row: Row, claim: Expression | None) -> Row:
+    """A row with what its bounds say about the claim.
+
+    A claim about a dimension that is only known between two bounds is tried for every value it may
+    have: it holds if it holds for all of them, fails if it fails for all of them, and is undecided
+    otherwise.
+    """
+    return replace(row, claim=None if claim is None else _verdict(row, claim))
+
+
+def _verdict(row: Row, claim: Expression) -> Verdict:
+    """What the bounds say; `undefined` if the claim has no value here."""
+    if row.status in UNFINISHED:
+        return "undecided"
+    names = {**with_entries(row.fields), **row.results()}
+    values: list[int | None] = [None]
+    if claim.names & {"dimension", "redundancy"}:
+        low, high = row.lower or 0, row.upper
+        if high is None or high - low > _WIDEST:
+            return "undecided"
+        values = list(range(low, high + 1))
+    answers = set()
+    for value in values:
+        rest = None if value is None else row.parameters - value
+        try:
+            answers.add(claim.holds({**names, "dimension": value, "redundancy": rest}))
+        except SweepError:
+            return "undefined"
+    return "undecided" if len(answers) == 2 else "holds" if answers == {True} else "fails"
+
+
+COLUMNS = tuple(field.name for field in fields(Row))
 
 
 def checksum(plan: str, values: Sequence[Any]) -> str:

@@ -18,11 +18,11 @@ from segre.errors import SweepError
 from segre.geometry.progress import Progress, quiet
 from segre.shown import Shown, Tabular
 from segre.sweep.builtin import plan_of
-from segre.sweep.claim import judged
 from segre.sweep.draw import Drawn, architectures, require_possible
 from segre.sweep.local import cores, solve_locally
 from segre.sweep.names import RESULTS, with_entries
 from segre.sweep.plan import Plan
+from segre.sweep.row import judged
 from segre.sweep.status import Standing
 from segre.sweep.store import RETRIED, Row, Store
 from segre.sweep.task import FOUND, Result, Task, bytes_needed, failed
@@ -124,7 +124,20 @@ def drive(
         if len(drawn) % 1000 == 0:
             progress("drawing", len(drawn), plan.draw or plan.candidates)
     with Store.create(path, plan) as store:
-        return _drive(plan, drawn, store, solver, limit, share, progress)
+        store.forget(share)
+        done, retried = store.digests(), store.digests(retried=True)
+        waiting = [one for one in drawn if one.spec.digest not in done]
+        waiting.sort(key=lambda one: one.spec.digest in retried)  # slow ones come after all others
+        total, before = len(drawn), len(drawn) - len(waiting)  # the store may hold more
+        finished = timed_out = 0
+        began = monotonic()
+        progress("sweeping", before, total)
+        for row in rows_of(plan, waiting[:limit], solver, share):
+            store.add([row])
+            finished += 1
+            timed_out += row.status == RETRIED
+            progress("sweeping", before + finished, total)
+        return Ran(finished, before, total, monotonic() - began, timed_out, store.mended)
 
 
 def rehearse(plan: Plan) -> None:
@@ -133,7 +146,7 @@ def rehearse(plan: Plan) -> None:
     some = list(islice(architectures(plan), min(3, plan.draw or 3)))
     if plan.claim is None:
         return
-    problem: SweepError | None = None
+    problem = None
     for drawn in some:
         number = drawn.spec.parameters
         results = dict.fromkeys(RESULTS, number) | {"status": "proved", "redundancy": 1}
@@ -143,7 +156,6 @@ def rehearse(plan: Plan) -> None:
             problem = error
         else:
             return
-    assert problem is not None
     raise SweepError(f"claim: {problem}")
 
 
@@ -152,54 +164,20 @@ def _physical() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def _drive(
-    plan: Plan,
-    drawn: list[Drawn],
-    store: Store,
-    solver: Solver,
-    limit: int | None,
-    share: int,
-    progress: Progress,
-) -> Ran:
-    store.forget(share)
-    done, retried = store.digests(), store.digests(retried=True)
-    total, finished, timed_out = len(drawn), 0, 0
-    began = monotonic()
-    waiting: list[tuple[int, Drawn]] = []
-    last: list[tuple[int, Drawn]] = []  # slow ones must not keep the others waiting again
-    for place, one in enumerate(drawn):
-        if one.spec.digest in retried:
-            last.append((place, one))
-        elif one.spec.digest not in done:
-            waiting.append((place, one))
-    waiting += last
-    before = total - len(waiting)  # the store may hold more, of a longer draw
-    progress("sweeping", before, total)
-    for row in rows_of(plan, waiting[:limit], solver, share):
-        store.add([row])
-        finished += 1
-        timed_out += row.status == RETRIED
-        progress("sweeping", before + finished, total)
-    return Ran(finished, before, total, monotonic() - began, timed_out, store.mended)
-
-
-def rows_of(
-    plan: Plan, waiting: list[tuple[int, Drawn]], solver: Solver, share: int
-) -> Iterator[Row]:
+def rows_of(plan: Plan, waiting: list[Drawn], solver: Solver, share: int) -> Iterator[Row]:
     """The rows of waiting tasks, as they finish; tasks that do not fit are not started."""
-    started: dict[str, tuple[int, Drawn, int]] = {}
+    started: dict[str, tuple[Drawn, int]] = {}
     too_large: list[Row] = []
 
     def tasks() -> Iterator[Task]:
-        for place, drawn in waiting:
+        for drawn in waiting:
             spec = drawn.spec
             needed = bytes_needed(spec, plan.compute)
             if needed > share:
                 reason = f"would need about {needed:,} bytes of memory, over {share:,} for a worker"
-                result = failed(reason, "too-large")
-                too_large.append(_row(plan, place, drawn, needed, result))
+                too_large.append(_row(plan, drawn, needed, failed(reason, "too-large")))
                 continue
-            started[spec.digest] = place, drawn, needed
+            started[spec.digest] = drawn, needed
             yield {
                 "digest": spec.digest,
                 "document": {**spec.document()},
@@ -209,22 +187,17 @@ def rows_of(
             }
 
     for result in solver(tasks()):
-        place, drawn, needed = started.pop(result["digest"])
-        yield _row(plan, place, drawn, needed, result)
-        yield from _emptied(too_large)
-    yield from _emptied(too_large)
+        yield _row(plan, *started.pop(result["digest"]), result)
+        while too_large:
+            yield too_large.pop()
+    yield from too_large
 
 
-def _emptied(rows: list[Row]) -> Iterator[Row]:
-    while rows:
-        yield rows.pop()
-
-
-def _row(plan: Plan, place: int, drawn: Drawn, needed: int, result: Result) -> Row:
+def _row(plan: Plan, drawn: Drawn, needed: int, result: Result) -> Row:
     spec = drawn.spec
     row = Row(
         digest=spec.digest,
-        place=place,
+        place=drawn.place,
         spec=str(spec),
         fields=drawn.fields,
         parameters=spec.parameters,

@@ -61,15 +61,13 @@ class Examined:
     total: int = 0  # of the rows' checksums
 
 
-def make_tables(db: sqlite3.Connection) -> None:
-    """The tables of a new store."""
+def begin(db: sqlite3.Connection, plan: Plan) -> None:
+    """A new store; whose file this is comes first, so that it is in the header whatever happens."""
+    db.execute(f"PRAGMA application_id = {MARK}")
     for statement in _TABLES[VERSION]:
         db.execute(statement)
-
-
-def columns(version: int) -> str:
-    """The columns that a query selects."""
-    return ", ".join(COLUMNS if version == UNCHECKED else (*COLUMNS, "checksum"))
+    write_plan(db, plan)
+    write_total(db, 0, 0)
 
 
 def write_plan(db: sqlite3.Connection, plan: Plan) -> None:
@@ -136,19 +134,18 @@ def _examine(db: sqlite3.Connection, check: str) -> Examined:
 
 def _examine_rows(db: sqlite3.Connection, known: dict[str, Any]) -> Examined:
     count = total = bad = 0
-    for found in db.execute(f"SELECT {columns(VERSION)} FROM results"):
+    for found in _selected(db, VERSION):
+        count += 1
         if Row.read(found, known["digest"]) is None:
             bad += 1
         else:
-            count, total = count + 1, (total + int(found[-1], 16)) % _MODULUS
-    if bad:
-        return Examined(_of_rows(bad), VERSION, known)
-    written, expected = known["rows"]
-    if written != count:
-        return Examined(f"{written} rows were written, but it has {count}")
-    if expected != f"{total:032x}":
-        return Examined("its rows have been altered")
-    return Examined(None, VERSION, known, count, total)
+            total = (total + int(found[-1], 16)) % _MODULUS
+    problem = _of_rows(bad)
+    if problem is None and known["rows"][0] != count:
+        problem = f"{known['rows'][0]} rows were written, but it has {count}"
+    elif problem is None and known["rows"][1] != f"{total:032x}":
+        problem = "its rows have been altered"
+    return Examined(problem, VERSION, known, count, total)
 
 
 def _of_rows(bad: int) -> str | None:
@@ -160,8 +157,15 @@ def rows(
     db: sqlite3.Connection, version: int, plan: str | None, rest: str = "", *values: Any
 ) -> Iterator[Row | None]:
     """The rows that a query selects; None for those that are not what was written."""
-    for found in db.execute(f"SELECT {columns(version)} FROM results {rest}", values):
+    for found in _selected(db, version, rest, *values):
         yield Row.read(found, plan)
+
+
+def _selected(
+    db: sqlite3.Connection, version: int, rest: str = "", *values: Any
+) -> Iterator[tuple[Any, ...]]:
+    columns = ", ".join(COLUMNS if version == UNCHECKED else (*COLUMNS, "checksum"))
+    yield from db.execute(f"SELECT {columns} FROM results {rest}", values)
 
 
 def _tables_of(db: sqlite3.Connection) -> list[tuple[Any, ...]]:
@@ -175,8 +179,3 @@ def _tables(version: int) -> list[tuple[Any, ...]]:
         for statement in _TABLES[version]:
             db.execute(statement)
         return _tables_of(db)
-
-
-def mark(db: sqlite3.Connection) -> None:
-    """Write into the header whose file this is: before anything else, so that it is in the file."""
-    db.execute(f"PRAGMA application_id = {MARK}")

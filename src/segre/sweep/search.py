@@ -1,24 +1,116 @@
-"""On which region does which formula hold? The search, and its tests on fresh architectures."""
+"""On which region does which formula hold? The search, and its tests on fresh architectures.
+
+Fresh ones are like those of a store, but not among them. Ranges go on a little past their largest
+values: a formula is also tried where it was not made.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import random
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
 from typing import Any
 
-from segre.sweep.defect import Excess
+from segre.errors import SweepError
+from segre.sweep.draw import Drawn, architectures
 from segre.sweep.expression import Expression
-from segre.sweep.holdout import Source
-from segre.sweep.known import Known
-from segre.sweep.law import Fresh, Law, LawPiece
-from segre.sweep.names import with_entries
-from segre.sweep.polynomial import Equations, Polynomial, interpolate, monomials, plus, times
-from segre.sweep.region import Point, Region, regions
+from segre.sweep.law import Agreeing, Known, Law, LawPiece, Region, regions
+from segre.sweep.names import NUMBERED, with_entries
+from segre.sweep.plan import SPECS, Plan
+from segre.sweep.polynomial import (
+    Equations,
+    Point,
+    Polynomial,
+    defects,
+    interpolate,
+    monomials,
+    through,
+)
+from segre.sweep.task import bytes_needed, solve
+
+_BEYOND = 2  # how far past the largest values of the store
+_LOOKED_AT = 20_000  # draws
+_PARAMETERS = 1_500  # so that testing takes seconds
+_MEMORY = 2 << 30
+
+
+class Source:
+    """Fresh architectures of a plan; each is drawn, and solved, once."""
+
+    def __init__(
+        self, plan: Plan, varied: Sequence[str], done: Collection[str], seed: int, balls: bool
+    ) -> None:
+        self._plan, self._varied, self._done = plan, varied, done
+        self._seed, self._balls = seed, balls  # whether ranks found in balls count
+        self._answers: dict[str, dict[str, Any]] = {}
+        self._drawn: list[Drawn] = []
+        self._source: Iterator[Drawn] | None = None
+
+    def some(self, count: int, wanted: Callable[[dict[str, Any]], bool]) -> Iterator[Drawn]:
+        """Architectures with the wanted fields, up to a limit."""
+        for drawn in self._all():
+            if count and wanted(drawn.fields):
+                yield drawn
+                count -= 1
+            if not count:
+                return
+
+    def known(self, drawn: Drawn) -> Known | None:
+        """What is known of its dimension."""
+        digest = drawn.spec.digest
+        if digest not in self._answers:
+            task = {
+                "digest": digest,
+                "document": drawn.spec.document(),
+                "compute": ["exact"],
+                "seed": self._seed + 1,
+                "memory": _MEMORY,
+            }
+            self._answers[digest] = solve(task)
+        found = self._answers[digest]
+        return Known.of(found["lower"], found["upper"], found["evidence"], self._balls)
+
+    def _all(self) -> Iterator[Drawn]:
+        yield from self._drawn
+        if self._source is None:
+            self._source = self._draw()
+        for drawn in self._source:
+            self._drawn.append(drawn)
+            yield drawn
+
+    def _draw(self) -> Iterator[Drawn]:
+        try:
+            for looked_at, drawn in enumerate(architectures(self._wider())):
+                if looked_at == _LOOKED_AT:
+                    return
+                spec = drawn.spec
+                small = spec.parameters <= _PARAMETERS and bytes_needed(spec, ["exact"]) <= _MEMORY
+                if small and spec.digest not in self._done:
+                    yield drawn
+        except SweepError:
+            return  # no more of them
+
+    def _wider(self) -> Plan:
+        """The plan with extended ranges, drawn with another seed."""
+        stems = {name: name.rstrip("0123456789") for name in self._varied}
+        varied = {stem if stem in NUMBERED else name for name, stem in stems.items()}
+        varied |= {"layers"} if "l" in varied else set()
+        fields = dict(self._plan.given["fields"])
+        for key, choice in self._plan.choices.items():
+            values = list(choice.values)
+            if key in varied and len(values) > 1 and all(type(v) is int for v in values):
+                values += range(max(values) + 1, max(values) + 1 + _BEYOND)
+                fields[key] = {"each": values} if choice.each else values
+        given = {k: v for k, v in self._plan.given.items() if k not in {"exhaustive", "claim"}}
+        seed = random.Random(self._seed + self._plan.seed + 1).getrandbits(62)
+        return Plan.from_mapping({**given, "fields": fields, "draw": SPECS, "seed": seed})
+
 
 CUT_SHORT = "give fewer --fields, a smaller --degree or a --where to search all regions"
 _COEFFICIENTS = 250  # of a guess
+_PIECES = 4  # formulas of one search
 _FEWEST = 8  # rows of a region
 _WRONG = 12  # guesses that fresh architectures may refute before the search is given up
 _REGIONS = 4_000  # to look at
@@ -48,7 +140,7 @@ def point_of(fields: Mapping[str, Any], names: Sequence[str]) -> Point:
 
 
 class Search:
-    """Finds laws, one region after the other."""
+    """Finds laws, one region after the other; each agrees with `count` fresh architectures."""
 
     def __init__(
         self,
@@ -56,12 +148,11 @@ class Search:
         only: Expression | None,
         degree: int,
         rational: bool,
-        ranks: bool,
         source: Source,
         count: int,
     ) -> None:
-        self.names, self.rational, self.ranks = names, rational, ranks
         sizes = [len(monomials(names, n)) for n in range(degree + 1)]
+        self.names, self.rational = names, rational
         self.degree = max(n for n, size in enumerate(sizes) if n == 0 or size <= _COEFFICIENTS)
         self.before: list[Region] = []
         self.refuted = 0
@@ -69,47 +160,60 @@ class Search:
         self.fractions: Polynomial | None = None
         self._only, self._source, self._count = only, source, count
 
-    def piece(self, rows: Sequence[KnownRow]) -> LawPiece | None:
+    def pieces(self, rows: Sequence[KnownRow]) -> tuple[list[LawPiece], Sequence[KnownRow]]:
+        """A few laws, each on the rows that those before it do not explain; and what is left."""
+        found = list[LawPiece]()
+        while len(found) < _PIECES and (piece := self._piece(rows)) is not None:
+            found.append(piece)
+            self.before.append(piece.region)
+            rows = [row for row in rows if not piece.region.holds(row.point)]
+        return found, rows
+
+    def _piece(self, rows: Sequence[KnownRow]) -> LawPiece | None:
         """The law on the largest region of these rows that fresh architectures confirm."""
         points = [row.point for row in rows]
         values = [row.known.value for row in rows]
         equations = Equations(self.names, self.degree, points, [value or 0 for value in values])
-        wrong = defective = 0
+        before, defective = self.refuted, 0
         for region in islice(regions(self.names, points), _REGIONS):
-            if region.size < _FEWEST or wrong == _WRONG:
+            if region.size < _FEWEST or self.refuted - before == _WRONG:
                 return None
+            here = [rows[i] for i in region.members()]
             inside = [i for i in region.members() if values[i] is not None]
             if len(inside) < _FEWEST:
                 continue
-            here = [points[i] for i in inside], [values[i] or 0 for i in inside]
             if self.cut_short:
                 return None
-            before = equations.work
             solvable = equations.solvable(inside)
-            self.work += equations.work - before
-            if solvable:
-                laws = iter([Law(found)] if (found := self._solve(*here)) is not None else [])
-            elif defective < _DEFECTIVE:
-                defective += 1
-                laws = islice(self._with_defect(*here), _DEFECTS)
-            else:
+            self.work, equations.work = self.work + equations.work, 0
+            if not solvable and defective == _DEFECTIVE:
                 continue
-            for law in laws:
-                if not _allowed(law, region, rows):
-                    continue
-                tested = self._test(law, region)
-                if tested is not None:
-                    return self._piece(law, region, rows, tested)
-                wrong += 1
-                self.refuted += 1
+            defective += not solvable
+            laws = self._laws([rows[i] for i in inside], solvable)
+            if (piece := self._confirmed(laws, region, here)) is not None:
+                return piece
         return None
 
-    def _piece(self, law: Law, region: Region, rows: Sequence[KnownRow], tested: Fresh) -> LawPiece:
-        inside = [rows[i].known for i in region.members()]
-        proved = sum(known.proved for known in inside)
-        ranked = sum(known.value is not None for known in inside) - proved
-        rest = len(inside) - proved - ranked
-        return LawPiece(law, region, bool(self.before), proved, ranked, rest, tested)
+    def _confirmed(
+        self, laws: Iterator[Law], region: Region, here: Sequence[KnownRow]
+    ) -> LawPiece | None:
+        """The first law that neither a row of the region nor a fresh architecture contradicts."""
+        for law in laws:
+            if not all(row.known.allows(law.value(row.point)) for row in here):
+                continue
+            if (tested := self._test(law, region)) is not None:
+                agreeing = Agreeing.of((row.spec, row.known) for row in here)
+                return LawPiece(law, region, bool(self.before), agreeing, tested)
+            self.refuted += 1
+        return None
+
+    def _laws(self, rows: Sequence[KnownRow], solvable: bool) -> Iterator[Law]:
+        """The polynomial with the values of rows, or else a few less a max(0, .) term."""
+        points, values = [row.point for row in rows], [row.known.value or 0 for row in rows]
+        if not solvable:
+            yield from islice(self._with_defect(points, values), _DEFECTS)
+        elif (found := self._solve(points, values)) is not None:
+            yield Law(found)
 
     def _with_defect(self, points: Sequence[Point], values: Sequence[int]) -> Iterator[Law]:
         """A polynomial that is right for most and too large for the others, made right for all."""
@@ -117,7 +221,7 @@ class Search:
             over = [found.value(p) - v for p, v in zip(points, values, strict=True)]
             if 2 * over.count(Fraction(0)) < len(over) or any(x.denominator > 1 for x in over):
                 continue
-            for defect in Excess(self.names, points, [int(x) for x in over]).defects():
+            for defect in defects(self.names, points, [int(x) for x in over]):
                 yield Law(found, defect)
 
     def _lifted(self, points: Sequence[Point], values: Sequence[int]) -> Iterator[Polynomial]:
@@ -126,24 +230,20 @@ class Search:
         Exceptions begin later: with the second or third head, not with the first.
         """
         for name in self.names:
-            slices = []
-            for c in sorted({point[name] for point in points})[:2]:
+            others = [other for other in self.names if other != name]
+            ends, found = sorted({point[name] for point in points})[:2], list[Polynomial | None]()
+            for c in ends:
                 inside = [i for i, point in enumerate(points) if point[name] == c]
                 here = [points[i] for i in inside], [values[i] for i in inside]
-                found = self._solve(*here, [other for other in self.names if other != name])
-                slices.append((c, found))
-            first, second = (*slices, (0, None))[:2]
-            if first[1] is None:
+                found.append(self._solve(*here, others))
+            first, second = (*found, None)[:2]
+            if first is None:
                 continue
-            field = Polynomial({(name,): Fraction(1)}, 1)
-            if first[0] == 1:
-                yield times(field, first[1])
-            if second[1] is not None:
-                slope = Polynomial({(): Fraction(1, second[0] - first[0])}, 1)
-                minus = Polynomial({(): Fraction(-1)}, 1)
-                step = plus(field, Polynomial({(): Fraction(-first[0])}, 1))
-                rise = times(times(slope, step), plus(second[1], times(minus, first[1])))
-                yield plus(first[1], rise)
+            if ends[0] == 1:
+                terms = {tuple(sorted((*m, name))): c for m, c in first.terms.items()}
+                yield Polynomial(terms, first.rank)
+            if second is not None:
+                yield through(name, ends[0], first, ends[1], second)
 
     def _solve(
         self, points: Sequence[Point], values: Sequence[int], names: Sequence[str] = ()
@@ -161,28 +261,25 @@ class Search:
             return None
         return None
 
-    def _test(self, law: Law, region: Region) -> Fresh | None:
+    def _test(self, law: Law, region: Region) -> Agreeing | None:
         """Fresh architectures that agree; None if one contradicts it, or none tells."""
-        proved: list[str] = []
-        ranked: list[str] = []
-        allowed: list[str] = []
 
         def wanted(fields: dict[str, Any]) -> bool:
             point = point_of(fields, self.names)
             elsewhere = any(earlier.holds(point) for earlier in self.before)
             return region.holds(point) and not elsewhere and meets(self._only, fields)
 
+        agreeing = []
         for drawn in self._source.some(self._count, wanted):
-            known = self._source.known(drawn, self.ranks)
+            known = self._source.known(drawn)
             if known is None:
                 continue
             if not known.allows(law.value(point_of(drawn.fields, self.names))):
                 return None
-            kind = proved if known.proved else ranked if known.value is not None else allowed
-            kind.append(str(drawn.spec))
-        if not proved and not ranked:
-            return None
-        return Fresh(tuple(proved), tuple(ranked), tuple(allowed))
+            agreeing.append((str(drawn.spec), known))
+        return (
+            Agreeing.of(agreeing) if any(known.value is not None for _, known in agreeing) else None
+        )
 
     @property
     def cut_short(self) -> bool:
@@ -201,9 +298,3 @@ class Search:
         if rows < needed:
             return f"{rows} rows are not enough"
         return f"none agrees with a region of the {rows} rows, or there are too few rows"
-
-
-def _allowed(law: Law, region: Region, rows: Sequence[KnownRow]) -> bool:
-    """Whether no row of a region contradicts a law."""
-    inside = (rows[i] for i in region.members())
-    return all(row.known.allows(law.value(row.point)) for row in inside)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from segre.finding import Status, Unbounded
+from segre.json_data import stated
 from segre.shown import Tabular
 from segre.sweep.row import Row
 from segre.sweep.schema import UNCHECKED
@@ -53,19 +54,14 @@ class Standing(Unbounded, Tabular):
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        return {
-            "name": self.name,
-            "claim": self.claim,
-            "counterexamples": self.verdicts.get("fails", 0),
-            "first_counterexamples": [row.document() for row in self.counterexamples],
-            "first_undecided": [row.document() for row in self.undecided],
-            "verdicts": self.verdicts,
-            "statuses": self.statuses,
-            "done": self.done,
-            "planned": self.planned,
-            "seconds": self.seconds,
-            "checked": self.checked,
-        }
+        return stated(
+            self,
+            "name claim counterexamples first_counterexamples first_undecided verdicts statuses "
+            "done planned seconds checked",
+            counterexamples=self.verdicts.get("fails", 0),
+            first_counterexamples=[row.document() for row in self.counterexamples],
+            first_undecided=[row.document() for row in self.undecided],
+        )
 
 
 def standing(path: str | Path) -> Standing:

@@ -7,32 +7,31 @@ What is not as it was written is never shown: a reader says so, and a driver com
 
 from __future__ import annotations
 
+import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from segre.errors import SweepError
-from segre.sweep.claim import judged
 from segre.sweep.database import connected, driving, only_driver, ours, require_file
-from segre.sweep.mend import remove, rewrite
 from segre.sweep.plan import Plan
-from segre.sweep.row import COLUMNS
+from segre.sweep.row import COLUMNS, judged
 from segre.sweep.row import Row as Row
 from segre.sweep.schema import (
     UNCHECKED,
     VERSION,
     Examined,
+    begin,
     examine,
     is_damage,
-    make_tables,
-    mark,
     rows,
     write_plan,
     write_total,
 )
 from segre.values import quote
 
+_BESIDE = ("-wal", "-shm", "-journal")  # what SQLite keeps beside a file
 RETRIED = "timed-out"  # the status of rows that a later run tries again, after all others
 
 
@@ -57,25 +56,22 @@ class Store:
         require_file(Path(path), written=True)
         named, real = Path(path), Path(path).resolve()
         with only_driver(real), driving(named):
-            new = not real.exists() or not real.stat().st_size
-            found = Examined() if new else _examined(real, named)
+            there = real.exists() and real.stat().st_size > 0
+            found = _examined(real, named) if there else Examined()
             mended = None
-            if found.problem is not None or found.version != VERSION:
-                _require_same(named, found, plan)
-                mended = _mended(real, named, plan, found)
+            if found.known and found.known.get("digest") != plan.digest:
+                raise SweepError(
+                    f"store {quote(str(path))} holds another sweep (other kinds, fields, "
+                    "constraints, seed or computations); give another file with -o"
+                )
+            if found.problem is not None or found.version != VERSION or not found.known:
+                mended = _anew(real, named, plan, found if there else None)
                 found = _examined(real, named)
-            begun = not new
-            try:
-                with connected(real, "rwc") as db:
-                    store = cls(db, named, found)
-                    store.mended = mended
-                    store._begin(plan)
-                    begun = True
-                    yield store
-            except BaseException:
-                if not begun:
-                    remove(real)
-                raise
+            with connected(real, "rw") as db:
+                store = cls(db, named, found)
+                store.mended = mended
+                store._begin(plan)
+                yield store
 
     @classmethod
     @contextmanager
@@ -97,26 +93,15 @@ class Store:
             raise SweepError(f"store {quote(str(path))} cannot be read: {error}") from None
 
     def _begin(self, plan: Plan) -> None:
-        if not self._known:
-            mark(self._db)
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = NORMAL")
         with self._db:
             self._db.execute("BEGIN IMMEDIATE")
-            if not self._known:
-                for name in ("sweep", "results"):
-                    self._db.execute(f"DROP TABLE IF EXISTS {name}")
-                make_tables(self._db)
-                write_total(self._db, 0, 0)
-            else:
-                _require_same(self.path, Examined(known=self._known), plan)
-            before = self.plan().claim if self._known else plan.claim
+            before = self.plan().claim
             write_plan(self._db, plan)
             self._known = {"digest": plan.digest, "plan": dict(plan.given)}
             if before != plan.claim:
-                for row in list(self.rows()):
-                    self._put(judged(row, plan.claim))
-                write_total(self._db, self._count, self._total)
+                self._put(judged(row, plan.claim) for row in list(self.rows()))
 
     def plan(self) -> Plan:
         """The plan whose results these are."""
@@ -132,7 +117,7 @@ class Store:
             )
             for (digest,) in found.fetchall():
                 self._take(digest)
-            write_total(self._db, self._count, self._total)
+            self._put(())
 
     def digests(self, *, retried: bool = False) -> set[str]:
         """The architectures that are done; or those to be tried again after all others."""
@@ -142,16 +127,16 @@ class Store:
     def add(self, found: Iterable[Row]) -> None:
         """Write rows, all or none of them; each takes the place of the one before it."""
         with driving(self.path), self._db:
-            for row in found:
-                self._put(row)
-            write_total(self._db, self._count, self._total)
+            self._put(found)
 
-    def _put(self, row: Row) -> None:
-        self._take(row.digest)
-        values = row.stored(self._known["digest"])
+    def _put(self, found: Iterable[Row]) -> None:
         marks = ", ".join("?" * (len(COLUMNS) + 1))
-        self._db.execute(f"INSERT INTO results VALUES ({marks})", values)
-        self._count, self._total = self._count + 1, self._total + int(values[-1], 16)
+        for row in found:
+            self._take(row.digest)
+            values = row.stored(self._known["digest"])
+            self._db.execute(f"INSERT INTO results VALUES ({marks})", values)
+            self._count, self._total = self._count + 1, self._total + int(values[-1], 16)
+        write_total(self._db, self._count, self._total)
 
     def _take(self, digest: str) -> None:
         query = "DELETE FROM results WHERE digest = ? RETURNING checksum"
@@ -198,14 +183,6 @@ def _examined(real: Path, named: Path) -> Examined:
         return Examined(str(error))
 
 
-def _require_same(path: Path, found: Examined, plan: Plan) -> None:
-    if found.known and found.known.get("digest") != plan.digest:
-        raise SweepError(
-            f"store {quote(str(path))} holds another sweep (other kinds, fields, constraints, seed "
-            "or computations); give another file with -o"
-        )
-
-
 def _require_whole(path: Path, found: Examined) -> None:
     if found.problem is not None and not ours(path):
         raise SweepError(f"store {quote(str(path))} is not the store of a sweep ({found.problem})")
@@ -218,18 +195,59 @@ def _require_whole(path: Path, found: Examined) -> None:
         raise SweepError(f"store {quote(str(path))} is empty; start with segre sweep run")
 
 
-def _mended(real: Path, named: Path, plan: Plan, found: Examined) -> str | None:
-    """Rewrite the store; returns a message about it."""
-    damaged = found.problem is not None
-    # rows without checksums are taken on trust, but not from a damaged store
-    version = VERSION if damaged else found.version
+def _anew(real: Path, named: Path, plan: Plan, found: Examined | None) -> str | None:
+    """Write a store with the rows of the one that was found, if any; returns a message about it.
+
+    A damaged one is kept beside it. One of an older segre gets checksums.
+    """
+    damaged = found is not None and found.problem is not None
+    new = real.with_name(f".{real.name}.{secrets.token_hex(8)}")
     try:
-        count, kept = rewrite(real, plan, version, keep=damaged)
-    except OSError as error:
-        raise SweepError(f"store {quote(str(named))}: {error.strerror or error}") from None
-    if not damaged:
+        with closing(sqlite3.connect(new)) as db, db:
+            begin(db, plan)
+            store = Store(db, named, Examined(known={"digest": plan.digest}))
+            if found is not None:
+                # rows without checksums are taken on trust, but not from a damaged store
+                whole = _intact(real, plan, VERSION if damaged else found.version)
+                store._put(judged(row, plan.claim) for row in whole)
+        kept = _set_aside(real) if damaged else real
+        for ending in _BESIDE:
+            real.with_name(real.name + ending).unlink(missing_ok=True)
+        new.replace(real)
+    except BaseException as error:
+        for ending in ("", *_BESIDE):
+            new.with_name(new.name + ending).unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise SweepError(f"store {quote(str(named))}: {error.strerror or error}") from None
+        raise
+    if found is None or found.problem is None:
         return None
     return (
-        f"{named.name} was damaged ({found.problem}): {count:,} rows were intact, the others are "
-        f"recomputed; the damaged file is kept as {kept.name}"
+        f"{named.name} was damaged ({found.problem}): {store._count:,} rows were intact, the "
+        f"others are recomputed; the damaged file is kept as {kept.name}"
     )
+
+
+def _intact(path: Path, plan: Plan, version: int) -> Iterator[Row]:
+    """The rows that can be read, from the first on and from the last back."""
+    checked = None if version == UNCHECKED else plan.digest
+    for order in ("rowid", "rowid DESC"):
+        try:
+            with connected(path, "ro") as db:
+                for row in rows(db, version, checked, f"ORDER BY {order}"):
+                    if row is not None:
+                        yield row
+            return
+        except sqlite3.Error as error:
+            if not is_damage(error):
+                raise
+
+
+def _set_aside(path: Path) -> Path:
+    """Give a damaged file, with what is beside it, the first name that is not taken."""
+    names = (f"{path.name}.damaged{'' if n == 1 else f'-{n}'}" for n in range(1, 10**6))
+    kept = next(kept for name in names if not (kept := path.with_name(name)).exists())
+    for ending in ("", *_BESIDE):
+        if (old := path.with_name(path.name + ending)).exists():
+            old.replace(kept.with_name(kept.name + ending))
+    return kept

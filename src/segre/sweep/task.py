@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 Task = dict[str, Any]  # digest, document, compute, seed, memory
 Result = dict[str, Any]  # digest, and what was found
 FOUND = ("lower", "upper", "closed_form", "status", "evidence", "seconds")
-UNFINISHED = ("too-large", "failed", "died", "timed-out")  # statuses without any bounds
 
 
 def bytes_needed(spec: Architecture, compute: list[str] | tuple[str, ...]) -> int:

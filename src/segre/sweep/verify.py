@@ -21,10 +21,10 @@ from segre.shown import Shown
 from segre.sweep.draw import Drawn
 from segre.sweep.local import cores, solve_locally
 from segre.sweep.names import fields_of
-from segre.sweep.row import Row
+from segre.sweep.row import UNFINISHED, Row
 from segre.sweep.run import MEMORY, Solver, rows_of
 from segre.sweep.store import Store
-from segre.sweep.task import UNFINISHED, Result, Task
+from segre.sweep.task import Result, Task
 
 SAMPLE = 20
 
@@ -111,13 +111,13 @@ def check(
         plan, every = store.plan(), list(store.rows())
     known = [row for row in every if row.status not in UNFINISHED]
     chosen = known if sample is None else Random(seed).sample(known, min(sample, len(known)))
-    waiting = [(row.place, _drawn(row, plan.each, path)) for row in chosen]
+    waiting = [_drawn(row, plan.each, path) for row in chosen]
     again: dict[str, Row] = {}
     certified = replace(plan, compute=(*plan.compute, "certificate"))
     for row in rows_of(certified, waiting, solver, memory):
         again[row.spec] = row
         progress("checking", len(again), len(chosen))
-    found: list[Difference] = []
+    found, refuted, confirmed = list[Difference](), list[Difference](), 0
     for row in chosen:
         new = again[row.spec]
         if new.status in UNFINISHED:
@@ -129,14 +129,12 @@ def check(
             for name in {**ours, **theirs}
             if ours.get(name) != theirs.get(name)
         ]
-    claims = [(row, again[row.spec].evidence.get("certificate")) for row in chosen]
-    confirmed = 0
-    for row, claim in claims:
-        wrong = None if claim is None else _refuted(row, claim)
-        found += [] if wrong is None else [wrong]
-        confirmed += claim is not None and claim["problem"] is None and wrong is None
-    without = len(every) - len(known)
-    return Verified(len(known), len(chosen), without, tuple(found), seed, confirmed)
+        if (claim := new.evidence.get("certificate")) is not None:
+            wrong = _refuted(row, claim)
+            refuted += [] if wrong is None else [wrong]
+            confirmed += claim["problem"] is None and wrong is None
+    differences = (*found, *refuted)
+    return Verified(len(known), len(chosen), len(every) - len(known), differences, seed, confirmed)
 
 
 def _refuted(row: Row, claim: dict[str, Any]) -> Difference | None:
@@ -153,7 +151,7 @@ def _refuted(row: Row, claim: dict[str, Any]) -> Difference | None:
 def _drawn(row: Row, each: Any, path: str | Path) -> Drawn:
     try:
         spec = architecture(row.spec)
-        return Drawn(spec, fields_of(spec, row.fields["kind"], each))
+        return Drawn(row.place, spec, fields_of(spec, row.fields["kind"], each))
     except (SegreError, KeyError, TypeError) as error:
         raise SweepError(f"store {str(path)!r}: row {row.place} is not a result: {error}") from None
 
@@ -161,7 +159,5 @@ def _drawn(row: Row, each: Any, path: str | Path) -> Drawn:
 def _said(row: Row) -> dict[str, Any]:
     """What a row says, as it is stored; how long it took, and in which words, is left out."""
     own = {"digest": row.digest, **row.results(), "claim": row.claim, "seed": row.seed}
-    return {
-        **own,
-        **{f"field {key}": one for key, one in json.loads(json.dumps(row.fields)).items()},
-    }
+    fields = json.loads(json.dumps(row.fields))
+    return own | {f"field {key}": value for key, value in fields.items()}

@@ -4,25 +4,125 @@ Read in the paper (its abstract): attention over anchors approximates truncated 
 attention layers, or one and a softmax, then approximate every continuous map of sequences on a
 compact domain. The paper trains; here nothing is trained. Derived here: the anchors, the factor
 beta = 4 p^2 and all errors.
+
+The head has fixed keys, the anchors a_k, with values f(a_k). A query z gives anchor k the score
+beta (2 z.a_k - |a_k|^2), which is -beta |z - a_k|^2 up to a number that a softmax does not notice.
+So the head says the mean of f at anchors near z. On [0, 1] the anchors are the midpoints of p equal
+cells, and beta = 4 p^2; in several dimensions they are the product of such grids.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import product
+from math import nextafter
 from typing import Any
 
 import numpy as np
 
+from segre.attention.mechanism import SOFTMAX
+from segre.attention.pattern import pattern
+from segre.fields.ball import Ball
+from segre.fields.interface import Array
+from segre.fields.real import Real
+from segre.network import forward
 from segre.reproduce.claim import DERIVED, PAPER, Claim
 from segre.reproduce.experiment import Experiment, Option, Run, Work
 from segre.reproduce.found import Found, Panel, Seeds, Series, Table
-from segre.reproduce.universal.anchors import (
-    certified_error,
-    grid,
-    head,
-    self_attention,
-    sharpness,
-    waves,
-)
+from segre.sequence.mix import mix
+from segre.spec import Network
+
+APART = 60  # how far below the anchors' scores those of input tokens are
+CELLS = 64  # of a certified bound, between two anchors
+Function = Callable[[Array], Array]  # points (n, D) to values (n, m)
+
+
+def grid(p: int, size: int = 1) -> Array:
+    """Anchors (p^size, size): midpoints of p cells of [0, 1] in every dimension.
+
+    >>> grid(2).tolist()
+    [[0.25], [0.75]]
+    """
+    line = (np.arange(p) + 0.5) / p
+    return np.array(list(product(line, repeat=size)))
+
+
+def sharpness(p: int) -> float:
+    """The factor beta of the scores."""
+    return 4.0 * p**2
+
+
+def head(points: Array, anchors: Array, values: Array, beta: float) -> Array:
+    """The head's outputs at points (n, D): means of values (anchors, m), by segre's softmax."""
+    ones = np.ones((len(points), 1))
+    queries = beta * np.concatenate([2 * points, -ones], axis=1)
+    keys = np.concatenate([anchors, (anchors**2).sum(axis=1, keepdims=True)], axis=1)
+    return mix(SOFTMAX, queries, keys, values)
+
+
+def self_attention(points: Array, anchors: Array, values: Array, beta: float) -> Array:
+    """The same by self-attention: one layer on a sequence of input tokens and anchor tokens.
+
+    A token is (z, a, |a|^2, 1, s, f): inputs have z and s = 1, anchors the rest. Scores of keys
+    that are inputs are far below those of all anchors near a query.
+    """
+    n, size = points.shape
+    count, wide = values.shape
+    tokens = np.zeros((n + count, 2 * size + 3 + wide))
+    tokens[:n, :size], tokens[:n, 2 * size + 2] = points, 1
+    tokens[n:, size : 2 * size], tokens[n:, 2 * size] = anchors, (anchors**2).sum(axis=1)
+    tokens[:, 2 * size + 1], tokens[n:, 2 * size + 3 :] = 1, values
+    width, a = tokens.shape[1], size + 2
+    W_K, W_Q, W_V = np.zeros((a, width)), np.zeros((a, width)), np.zeros((wide, width))
+    W_K[:size, size : 2 * size] = np.eye(size)
+    W_K[size, 2 * size] = W_K[size + 1, 2 * size + 2] = 1
+    W_Q[:size, :size] = 2 * beta * np.eye(size)
+    W_Q[size, 2 * size + 1], W_Q[size + 1, 2 * size + 1] = -beta, -(APART + size)
+    W_V[:, 2 * size + 3 :] = np.eye(wide)
+    spec = Network.parse(f"softmax/d={width},{wide}/a={a}/t={n + count}")
+    weights = np.concatenate([part.reshape(-1) for part in (W_K, W_Q, W_V)])
+    return forward(Real(), spec, weights, tokens.T)[:, :n].T
+
+
+def certified_error(p: int, beta: float | None = None) -> tuple[float, float]:
+    """Bounds of sup |F(z) - z| over [0, 1] for the head F with values a_k: proved, in balls.
+
+    F is increasing (its derivative is 2 beta times a variance), so on a cell [u, v] the error is at
+    most the larger of F(v) - u and v - F(u). It is at least |F(u) - u| at every u. The error at
+    1 - z is that at z with the other sign, so that half of the interval is enough.
+    """
+    field = Ball(96)
+    factor = int(sharpness(p) if beta is None else beta)
+    cells = -(-CELLS * p // 2)
+    with field.precision():
+        at = field.constant(np.arange(cells + 1)[None]) / (CELLS * p)
+        anchors = field.constant(2 * np.arange(p)[:, None] + 1) / (2 * p)
+        scores = factor * (2 * anchors * at - anchors * anchors)
+        said = (pattern(field, SOFTMAX, scores) * anchors).sum(axis=0)
+        at = at[0]
+        above = [(said[i + 1] - at[i]).max(at[i + 1] - said[i]) for i in range(cells)]
+        below = [abs(one - z) for one, z in zip(said, at, strict=True)]
+        upper = max(float(one.upper()) for one in above)
+        lower = max(float(one.abs_lower()) for one in below)
+    return nextafter(lower, 0), nextafter(upper, 1)
+
+
+def waves(rng: np.random.Generator, size: int, outputs: int) -> Function:
+    """Random functions on [0, 1]^size that change by at most |x - y|_1: triangle waves.
+
+    Each output is a triangle wave of slope 1 of a random combination of the coordinates, with
+    coefficients from -1 to 1, one of them being 1.
+    """
+    directions = rng.uniform(-1, 1, (size, outputs))
+    directions[rng.integers(size, size=outputs), np.arange(outputs)] = 1
+    period, phase = rng.uniform(0.3, 1.5, outputs), rng.uniform(0, 1, outputs)
+
+    def value(x: Array) -> Array:
+        turn = x @ directions / period + phase
+        return np.asarray(period * abs(turn - np.floor(turn + 0.5)))
+
+    return value
+
 
 COUNTS = (5, 10, 20, 40)  # anchors on a line
 SIDES = (4, 8, 16)  # anchors in each of three dimensions
@@ -39,23 +139,18 @@ def run(given: Run) -> Found:
     points = given.options["points"]
     drawn = given.each_seed("functions", lambda seed, _: _measured(seed, counts, points))
     example = _example()
+    curves = [
+        Series(f"{p} anchors", example["at"], example[str(p)], "line", place)
+        for place, p in enumerate((5, 10, 40))
+    ]
+    function = Series("the function", example["at"], example["right"], "dots", -1)
+    title = "One head with 5, 10 and 40 anchors"
     return Found(
         _claims(counts, proved, drawn),
-        (_table(counts, proved, drawn), _sequences(drawn)),
+        _tables(counts, proved, drawn),
         (
             _error_panel(counts, proved, drawn),
-            Panel(
-                "One head with 5, 10 and 40 anchors",
-                "z",
-                "a random function of slope 1",
-                (
-                    *(
-                        Series(f"{p} anchors", example["at"], example[str(p)], "line", place)
-                        for place, p in enumerate((5, 10, 40))
-                    ),
-                    Series("the function", example["at"], example["right"], "dots", -1),
-                ),
-            ),
+            Panel(title, "z", "a random function of slope 1", (*curves, function)),
         ),
         (
             "Functions change by at most |x - y|; in several dimensions, by at most the sum of "
@@ -141,32 +236,26 @@ def _worst(counts: tuple[int, ...], errors: list[float]) -> float:
     return max(p * error for p, error in zip(counts, errors, strict=True))
 
 
-def _table(counts: tuple[int, ...], proved: list[list[float]], drawn: Seeds) -> Table:
+def _tables(counts: tuple[int, ...], proved: list[list[float]], drawn: Seeds) -> tuple[Table, ...]:
     columns = zip(
-        *(counts, [1 / (2 * p) for p in counts], proved),
-        *(drawn.means("linear"), drawn.means("line"), drawn.spreads("line")),
+        *(counts, proved, drawn.means("linear"), drawn.means("line"), drawn.spreads("line")),
         strict=True,
     )
-    return Table(
-        "Largest error by number of anchors p",
-        (
-            *("p", "1/(2p)", "identity, at least", "at most"),
-            *("truncated linear", "slope 1", "± over seeds"),
+    cubes = zip(SIDES, drawn.means("cube"), drawn.spreads("cube"), strict=True)
+    return (
+        Table(
+            "Largest error by number of anchors p",
+            "{p:d} {1/(2p):.5f} {identity, at least:.7f} {at most:.7f} {truncated linear:.5f} "
+            "{slope 1:.5f} {± over seeds:.5f}",
+            [(p, 1 / (2 * p), *bounds, *rest) for p, bounds, *rest in columns],
+            note="The bounds for the identity are proved; the others are measured, means over "
+            "seeds.",
         ),
-        [(p, half, *bounds, *rest) for p, half, bounds, *rest in columns],
-        ("d", ".5f", ".7f", ".7f", ".5f", ".5f", ".5f"),
-        "The bounds for the identity are proved; the others are measured, means over seeds.",
-    )
-
-
-def _sequences(drawn: Seeds) -> Table:
-    means = zip(SIDES, drawn.means("cube"), drawn.spreads("cube"), strict=True)
-    rows = [(p, p**TOKENS, mean, spread, TOKENS / p) for p, mean, spread in means]
-    return Table(
-        f"Maps of sequences of {TOKENS} tokens in [0, 1]: largest error",
-        ("p", "anchors", "error", "± over seeds", f"{TOKENS}/p"),
-        rows,
-        ("d", "d", ".5f", ".5f", ".5f"),
+        Table(
+            f"Maps of sequences of {TOKENS} tokens in [0, 1]: largest error",
+            f"{{p:d}} {{anchors:d}} {{error:.5f}} {{± over seeds:.5f}} {{{TOKENS}/p:.5f}}",
+            [(p, p**TOKENS, mean, spread, TOKENS / p) for p, mean, spread in cubes],
+        ),
     )
 
 

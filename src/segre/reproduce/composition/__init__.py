@@ -1,1 +1,0 @@
-"""Function composition by layers of full attention (arXiv 2602.01763)."""

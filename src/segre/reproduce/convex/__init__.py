@@ -1,1 +1,0 @@
-"""Linear attention with weight decay as a convex problem (arXiv 2205.08078)."""

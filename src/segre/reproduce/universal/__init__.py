@@ -1,1 +1,0 @@
-"""Functions from softmax attention over anchors (arXiv 2504.15956)."""
