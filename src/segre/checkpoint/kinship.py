@@ -114,7 +114,9 @@ def kinship(one: Model, two: Model, progress: Progress = no_progress) -> Kinship
                 alive = [_writing(sizes(w).ravel()) for w in both]
                 silent += [int((~x).sum()) for x in alive]
                 counts[kind].append(_count(likeness(one.spec.at(part), both, alive, rng), rng))
-    known = {kind: x for kind, found in counts.items() if found and (x := sum(found))[0]}
+    known = {
+        kind: x for kind, found in counts.items() if found and (x := sum(found, np.zeros(())))[0]
+    }
     shares = {kind: float(x[1] / x[0]) for kind, x in known.items()}
     draws = np.mean([x[3:] / x[0] for x in known.values()], axis=0) if known else np.ones(1)
     return Kinship(
