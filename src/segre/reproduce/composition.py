@@ -68,7 +68,7 @@ class Task:
     @property
     def d(self) -> int:
         """The width of a token."""
-        return self.parts["symbol"].stop
+        return int(self.parts["symbol"].stop)
 
     @property
     def a(self) -> int:
