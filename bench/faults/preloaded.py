@@ -3,6 +3,6 @@
 import segre.analysis.run
 import segre.checkpoint.commands
 import segre.cli.app
-import segre.report.drawing
+import segre.report.png
 import segre.report.text
 import segre.sweep.run  # noqa: F401

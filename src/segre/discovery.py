@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from segre.checkpoint.layout import layout
 from segre.checkpoint.served import require_normal_form
@@ -191,21 +191,13 @@ class Catalog(Unbounded, Tabular):
 
     entries: tuple[Entry, ...]
     named: bool = False  # asked for by name: worth more than a line
+    status: ClassVar[Status] = "exact"
+    how: ClassVar[str] = "parameters and redundancy by formulas; supported questions by trying them"
 
     @property
     def value(self) -> list[str]:
         """Their names."""
         return [entry.name for entry in self.entries]
-
-    @property
-    def status(self) -> Status:
-        """Parameters are counted."""
-        return "exact"
-
-    @property
-    def how(self) -> str:
-        """Where the answers come from."""
-        return "parameters and redundancy by formulas; supported questions by trying them"
 
     @property
     def families(self) -> tuple[Entry, ...]:

@@ -8,9 +8,9 @@ from typing import Any, get_args
 import pytest
 
 import segre
+from segre.analysis.heads import special_layers
 from segre.analysis.part import Status
 from segre.analysis.run import Analysis
-from segre.analysis.weights import nearly_special_layers, special_layers
 from segre.checkpoint.info import Product, Units, _special_heads, _special_units
 from segre.models import PRESETS
 from segre.report.blocks import Table
@@ -95,7 +95,7 @@ def test_what_is_nearly_special_is_not_counted_as_special() -> None:
     info: Any = SimpleNamespace(
         layers=[SimpleNamespace(number=n, special=one) for n, one in enumerate(words, 1)]
     )
-    assert (special_layers(info), nearly_special_layers(info)) == ([4], [2, 3])
+    assert special_layers(info) == ([4], [2, 3])
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama-3-8b"])

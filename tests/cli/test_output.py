@@ -182,7 +182,7 @@ def test_files_are_named_in_every_format(tmp_path: Path) -> None:
 
 def test_a_format_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its flag and its writer are then those of every command."""
-    keys = output.Format("Print the names of its data.", lambda said: " ".join(sorted(said)))
+    keys = "Print the names of its data.", lambda said: " ".join(sorted(said))
     monkeypatch.setitem(output.FORMATS, "keys", keys)
     app = typer.Typer()
     takes = {designs.dim: "specs method several head seed memory plot defaults"}

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from segre.collapse.commands import decompose
 from segre.collapse.passes import SAME, Affine, Pass, RecordedLayer, TokenMap
 from segre.collapse.paths import (
     head_products,
@@ -97,7 +98,7 @@ def test_shares_add_up_to_one(stack: FloatNetwork) -> None:
     found, through = path_sums(done), head_shares(done)
     _, heads = brute(done)
     assert found.shares.sum() + found.bias_share == pytest.approx(1)
-    for layer, own in enumerate(through.shares):
+    for layer, own in enumerate(through):
         past = share(heads.get((layer, 0), np.zeros((N, D))), done.output)
         assert own.sum() + past + found.bias_share == pytest.approx(1)
         for h, one in enumerate(own, 1):
@@ -113,8 +114,8 @@ def test_a_term_that_others_cancel_has_a_large_norm_and_no_share() -> None:
     done = Pass(tokens(), (layer,), tokens())
     found = path_sums(done)
     assert found.shares == pytest.approx([1, 0])
-    assert np.abs(head_shares(done).shares[0]).max() > 1
-    assert head_shares(done).shares[0].sum() == pytest.approx(0, abs=1e-9)
+    assert np.abs(head_shares(done)[0]).max() > 1
+    assert head_shares(done)[0].sum() == pytest.approx(0, abs=1e-9)
 
 
 def test_of_nothing_there_are_no_shares() -> None:
@@ -215,7 +216,7 @@ def test_a_batch_is_one_at_a_time() -> None:
     for i, one in enumerate(X):
         alone = stack.forward(one)
         assert close(together.by_length[:, i], path_sums(alone).by_length)
-        for both, own in zip(heads.shares, head_shares(alone).shares, strict=True):
+        for both, own in zip(heads, head_shares(alone), strict=True):
             assert close(both[:, i], own)
 
 
@@ -294,9 +295,10 @@ def test_sums_are_plain_data() -> None:
     document = json.loads(json.dumps(path_sums(done).document()))
     assert document["counts"] == [1, 6, 9]
     assert len(document["norm"]) == len(document["residual"]) == 3
-    heads = json.loads(json.dumps(head_shares(done).document()))
-    assert len(heads["heads"]) == len(heads["layers"]["share"]) == 2
-    assert len(heads["heads"][0]["share"]) == 3
+    found = decompose("softmax/d=6,6,6/a=2/heads=3/dv=2/t=4", skip=True)
+    through = json.loads(json.dumps(found.document()))["through"]
+    assert len(through["heads"]) == len(through["layers"]["share"]) == 2
+    assert len(through["heads"][0]["share"]) == 3
 
 
 # --- shares ---------------------------------------------------------------------------------

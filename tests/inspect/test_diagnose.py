@@ -17,14 +17,13 @@ from segre.checkpoint.runnable import open_model
 from segre.cli.app import app
 from segre.errors import SegreError
 from segre.fields import Real
-from segre.inspect.backward import gradients
 from segre.inspect.diagnose import require_finite
 from segre.inspect.interventions import Intervention
 from segre.inspect.measures import MEASURES
 from segre.inspect.measures.heads import SINK
 from segre.inspect.measures.heads import sinks as attended
 from segre.inspect.measures.streams import participation
-from segre.inspect.recorded import recorded
+from segre.inspect.recorded import gradients, recorded
 from segre.transformer.layers import root_mean_square
 from support.checkpoints import minilm, rewritten, save_tokenizer, smollm2
 from support.zoo import save_tiny

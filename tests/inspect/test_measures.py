@@ -1,5 +1,6 @@
 """Measures on patterns whose values are known, and on the random ones of the literature."""
 
+from base64 import b64decode
 from dataclasses import replace
 from functools import cache
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 from segre.checkpoint.runnable import open_model
-from segre.inspect.head_details import MOST, block_of, blocks, head_details, in_bytes
+from segre.inspect.diagnose import MOST, block_of, blocks, head_details, in_bytes
 from segre.inspect.measures import MEASURES
 from segre.inspect.recorded import Layer, Recorded, recorded
 
@@ -139,13 +140,13 @@ def test_details_are_those_of_the_pass() -> None:
     seen = recorded(
         open_model("llama/d=16/layers=3/heads=4/kv=2/head=4/ff=8/vocab=50/t=24"), range(24)
     )
-    found = head_details(seen)
-    assert found is not None
-    document = found.document()
+    document = head_details(seen)
+    assert document is not None
     assert (document["layers"], document["heads"], document["rows"]) == (3, 4, 24)
     number = 2 * 4 + 1  # layer 3, head 2
     P = seen.layers[2].patterns[1]
-    assert np.abs(found.patterns[2, 1] / 255 - P).max() <= 0.5 / 255 + 1e-12
+    patterns = np.frombuffer(b64decode(document["patterns"]), np.uint8).reshape(3, 4, 24, 24)
+    assert np.abs(patterns[2, 1] / 255 - P).max() <= 0.5 / 255 + 1e-12
     mean = P[6:].mean(axis=0)
     assert document["top"][number][0] == int(mean.argmax())
     assert document["shares"][number][0] == pytest.approx(mean.max(), rel=5e-3)

@@ -25,7 +25,8 @@ def test_the_switch_changes_the_map(tmp_path: Path) -> None:
     CliRunner().invoke(app, ["model", "trace", model, "--length", "12", "-o", str(other)])
     with running() as browser:
         with opened(browser, page) as seen:
-            shown = "document.querySelector('#figure-layers-and-heads .plot').data.map((one) => one.visible)"
+            plot = "document.querySelector('#figure-layers-and-heads .plot')"
+            shown = f"{plot}.data.map((one) => one.visible)"
             assert seen.js(shown).index(True) == 0
             seen.page.locator("#figure-layers-and-heads .choice select").select_option(index=3)
             seen.page.wait_for_function(f"() => ({shown}).indexOf(true) === 3")

@@ -17,8 +17,8 @@ from segre.collapse.passes import Pass, RecordedLayer
 from segre.collapse.record import record
 from segre.collapse.variants import FULL
 from segre.errors import SegreError
-from segre.inspect.backward import gradients
-from segre.inspect.influence import (
+from segre.inspect.recorded import gradients, recorded
+from segre.inspect.trace import (
     by_length,
     constants,
     dense,
@@ -27,7 +27,6 @@ from segre.inspect.influence import (
     relevance,
     rollout,
 )
-from segre.inspect.recorded import recorded
 from support.zoo import save_tiny
 
 FAMILIES = ("llama", "gpt2", "bert", "qwen3", "mixtral", "gpt-neox", "gemma2", "opt")

@@ -8,8 +8,9 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from segre.report.blocks import Figure
+from segre.report.page.cells import slug
 from support.browser import Opened, opened
-from support.sample_pages import HOSTILE, SPEC, everything
+from support.sample_pages import HOSTILE, SPEC, everything, hostile_plot
 
 FIGURES = [
     block for section in everything().sections for block in section.blocks if type(block) is Figure
@@ -24,7 +25,7 @@ def test_every_plot_is_drawn(seen: Opened) -> None:
     assert len(FIGURES) == 5
     assert seen.js("document.documentElement.dataset.drawn") == "6"  # one of them is folded
     for figure in FIGURES:
-        plot = f"#figure-{figure.title.lower()} .plot"
+        plot = f"#figure-{slug(figure.title)} .plot"
         box = seen.page.locator(f"{plot} svg.main-svg").first.bounding_box()
         assert box
         assert box["width"] > 600
@@ -32,7 +33,7 @@ def test_every_plot_is_drawn(seen: Opened) -> None:
         assert seen.js(f"document.querySelector('{plot}').data.length") == len(figure.traces)
     marks = ".points path, .lines path.js-line, .hm image"
     for figure in FIGURES:
-        assert seen.page.locator(f"#figure-{figure.title.lower()} .plot").locator(marks).count() > 0
+        assert seen.page.locator(f"#figure-{slug(figure.title)} .plot").locator(marks).count() > 0
 
 
 def test_a_folded_plot_is_drawn_when_it_is_opened(seen: Opened) -> None:
@@ -206,7 +207,7 @@ def test_hostile_text_is_text(seen: Opened) -> None:
     assert section.locator("caption").first.text_content() == HOSTILE
     assert section.locator("tbody th").first.text_content() == HOSTILE
     assert section.locator("pre").text_content() == HOSTILE
-    assert section.locator(".plot").get_attribute("aria-label") == HOSTILE
+    assert section.locator(".plot").get_attribute("aria-label") == hostile_plot().alt
     assert section.locator(".keys button").last.text_content() == HOSTILE
     assert section.locator(".lead").text_content() == HOSTILE.replace("`", "")  # as code
     labels = section.locator(".plot .xtick text").all_text_contents()

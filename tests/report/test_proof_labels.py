@@ -21,7 +21,7 @@ from segre.architectures import Architecture
 from segre.errors import SegreError
 from segre.explore.known import of_finding
 from segre.fields.real import Real
-from segre.finding import OWN, Finding
+from segre.finding import OWN, Finding, Findings
 from segre.geometry.real_point import RealPoint
 from segre.network import jacobian
 from segre.report.cards import html_of
@@ -140,9 +140,10 @@ def of_several(*specs: Architecture | str) -> Iterator[tuple[str, str]]:
     yield "compare", str(found)
     yield "its card", text(html_of(found))
     yield "its page", text(render(page_of(found)))
-    if found.findings.found[0].redundancy is not None:
-        yield "dim --compare", str(found.findings)
-        yield "its card", text(html_of(found.findings))
+    findings = Findings(found.names, found.found)
+    if found.found[0].redundancy is not None:
+        yield "dim --compare", str(findings)
+        yield "its card", text(html_of(findings))
 
 
 @pytest.mark.parametrize("name", ["llama-3-8b", "gpt2", "softmax/d=99,99/a=2/t=3"])

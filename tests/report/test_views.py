@@ -10,20 +10,7 @@ from typing import Any
 import pytest
 from markupsafe import Markup
 
-from segre.report.blocks import (
-    Block,
-    Facts,
-    Fold,
-    Items,
-    Row,
-    Say,
-    Table,
-    Tile,
-    Title,
-    Tree,
-    elsewhere,
-    terminal,
-)
+from segre.report.blocks import Block, Facts, Fold, Items, Row, Say, Table, Tile, Title, Tree
 from segre.report.cards import html_of
 from segre.report.charts import by_head, lines
 from segre.report.frame import csv_of, frame_of
@@ -31,7 +18,7 @@ from segre.report.markdown import markdown_of
 from segre.report.page.render import render, write_answer
 from segre.report.png import plot
 from segre.report.text import text_of
-from segre.report.views import page_of, view
+from segre.report.views import elsewhere, page_of, terminal, view
 from segre.shown import Tabular
 
 

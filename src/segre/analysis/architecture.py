@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import singledispatch
 
-from segre.analysis.part import Answer, percent
+from segre.analysis.part import Part, percent
 from segre.analysis.workbench import Workbench
 from segre.architectures import Architecture
 from segre.network import tensors
@@ -54,7 +54,7 @@ _OUTPUTS = {
 }
 
 
-def what_it_is(bench: Workbench) -> Answer:
+def what_it_is(bench: Workbench) -> Part:
     """The architecture as a list of choices, and its parameters by piece."""
     spec = bench.spec
     pieces = parameters_by_piece(spec)
@@ -63,7 +63,7 @@ def what_it_is(bench: Workbench) -> Answer:
         f"{_described(spec)}. It has {spec.parameters:,} parameters, "
         f"{percent(pieces[largest], spec.parameters)} of them in {largest}."
     )
-    return Answer(
+    return Part(
         status="exact",
         lead=lead,
         how="Read from the spec or the config; parameters are counted from the shapes of tensors.",

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, singledispatch
+from functools import cached_property
 from typing import Any
 
 from segre.architectures import Architecture
 from segre.attention.mechanism import Mechanism
 from segre.collapse.mechanisms import expected_order
 from segre.errors import SpecError, TooLargeError
-from segre.finding import GROUPS, Finding, Findings
+from segre.finding import GROUPS, Finding
 from segre.geometry.dimension import dimension
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.progress import Progress, quiet
@@ -105,11 +105,6 @@ class Designs(Tabular):
         """Their dimensions."""
         return tuple(one.finding for one in self.designs)
 
-    @property
-    def findings(self) -> Findings:
-        """Their dimensions alone."""
-        return Findings(self.names, self.found)
-
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
         return {
@@ -153,17 +148,13 @@ def compare(
     return Designs(tuple(designs), tuple(t))
 
 
-@singledispatch
-def exponents(_spec: Architecture) -> tuple[int | None, ...] | None:
+def exponents(spec: Architecture) -> tuple[int | None, ...] | None:
     """How every layer changes the residual of tokens that are nearly alike, as a power.
 
     Of a transformer None: skips, norms, positions and MLPs change the rule.
     """
-    return None
-
-
-@exponents.register
-def _of_stack(spec: Network) -> tuple[int | None, ...] | None:
+    if not isinstance(spec, Network):
+        return None
     return tuple(expected_order(layer, spec.t) for layer in spec.layers)
 
 

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import isnan, log10
 from typing import Any
 
 import numpy as np
 
-from segre.analysis.part import Answer
-from segre.analysis.variants import takeaways, versions
+from segre.analysis.part import Part
 from segre.analysis.workbench import Workbench
 from segre.checkpoint.model import Model
 from segre.checkpoint.runnable import family_of, load
-from segre.collapse.curves import curves
+from segre.collapse.curves import Curves, curves
 from segre.collapse.mechanisms import MechanismStudy, mechanism_advice, mechanism_study
 from segre.collapse.study import Study, medians, study, study_advice
-from segre.collapse.variants import ALL, ALONE, FULL, what_if
-from segre.collapse.verdict import THRESHOLD, advice, not_measured
+from segre.collapse.variants import ALL, ALONE, FULL, PARTS, Variant, what_if
+from segre.collapse.verdict import THRESHOLD, advice, collapses, not_measured
 from segre.errors import SegreError, SpecError, TooLargeError, UnsupportedError
-from segre.finding import Status
 from segre.models import FAMILIES, with_attention
 from segre.transformer.spec import Transformer
 from segre.values import counted, from_logarithm
@@ -29,43 +27,34 @@ NARROW = 8, 32  # heads, and their dimensions, of what is run instead of models 
 WORDS = 1_000  # vocabulary of what has none
 
 
-def how_depth_acts(bench: Workbench) -> Answer:
+def how_depth_acts(bench: Workbench) -> Part:
     """Relative residuals by layer: of a stack past the smallest float, of a model by variant."""
     spec = with_attention(bench.spec, "rank against depth")
     if spec.residuals_in_balls:
-        return _of_mechanisms(bench)
+        found = mechanism_study(bench.spec, bench.seed, bench.inputs)
+        how = f"computed in certified arithmetic with {found.bits} bits"
+        return _on_random_tokens(bench, found, mechanism_advice(found), how)
     if not spec.embedded and spec.norm == "none":
-        return _of_stack(bench)
+        own = study(bench.spec, bench.seed, bench.inputs)
+        how = "mean and residual are carried apart, so that numbers go on below the smallest float"
+        return _on_random_tokens(bench, own, study_advice(own), how)
     return _of_model(bench)
-
-
-def _of_stack(bench: Workbench) -> Answer:
-    found = study(bench.spec, bench.seed, bench.inputs)
-    how = "mean and residual are carried apart, so that numbers go on below the smallest float"
-    return _on_random_tokens(bench, found, study_advice(found), how)
-
-
-def _of_mechanisms(bench: Workbench) -> Answer:
-    found = mechanism_study(bench.spec, bench.seed, bench.inputs)
-    how = f"computed in certified arithmetic with {found.bits} bits"
-    return _on_random_tokens(bench, found, mechanism_advice(found), how)
 
 
 def _on_random_tokens(
     bench: Workbench, found: Study | MechanismStudy, advice: list[str], how: str
-) -> Answer:
+) -> Part:
     document = found.document()
     options = bench.options(inputs=bench.inputs, seed=bench.seed)
-    first, *rest = advice
     many = counted(bench.inputs, "input")
-    return Answer(
+    return Part(
         status="measured",
-        lead=first,
+        lead=advice[0],
         how=f"Random normal weights of variance 1/width and {many} of random "
         f"tokens (seed {bench.seed}); {how}.",
         command=f"segre model collapse {shlex.quote(str(bench.spec))}{options}",
         data={"kind": "stack", **document},
-        notes=tuple(rest),
+        notes=tuple(advice[1:]),
         takeaways={"depth": _with_depth(document)},
         details=found,
     )
@@ -99,7 +88,7 @@ def last_median(rows: Sequence[Sequence[float]]) -> float:
     return float(medians(np.array(rows, float))[-1])
 
 
-def _of_model(bench: Workbench) -> Answer:
+def _of_model(bench: Workbench) -> Part:
     name, loaded, said, narrowed = _runnable(bench)
     tokens = bench.tokens(loaded, bench.inputs, bench.length)
     changed, refused = what_if(loaded.spec, tokens.length)
@@ -111,7 +100,6 @@ def _of_model(bench: Workbench) -> Answer:
     basis, first, *rest = (*advice(found), *not_measured(refused))
     if found[FULL].sink is not None:  # the next sentence is about that
         first, rest = f"{first} {rest[0]}", rest[1:]
-    shown = takeaways(found)
     lead = f"{first[:-1]} (estimated on a narrower one)." if narrowed else first
     options = bench.options(
         variants=",".join(["all", *(str(one) for one in alone if one != ALONE)]),
@@ -121,9 +109,8 @@ def _of_model(bench: Workbench) -> Answer:
         seed=bench.seed,
         memory=bench.memory,
     )
-    status: Status = "estimated" if narrowed else "measured"
-    return Answer(
-        status=status,
+    return Part(
+        status="estimated" if narrowed else "measured",
         lead=lead,
         how=f"{said}{basis}",
         command=f"segre model collapse {name}{options}",
@@ -131,11 +118,11 @@ def _of_model(bench: Workbench) -> Answer:
             "kind": "model",
             "run": name,
             "narrowed": narrowed,
-            "versions": versions(found),
+            "versions": _versions(found),
             **found.document(),
         },
         notes=tuple(rest),
-        takeaways=shown,
+        takeaways=_takeaways(found),
         details=found,
     )
 
@@ -182,6 +169,8 @@ def narrow_model(spec: Transformer, family: str) -> str:
     most, head = NARROW
     heads = max(spec.group, most // spec.group * spec.group)
     rotary = spec.pos == "rope"
+    # no effect up to 64 tokens, or one number for each plane
+    of_its_own = any(kind in str(spec.rescale) for kind in ("dynamic", "longrope"))
     keys: dict[str, Any] = {
         "d": heads * head,
         "layers": spec.layers,
@@ -190,7 +179,7 @@ def narrow_model(spec: Transformer, family: str) -> str:
         "ff": round(spec.ff * heads * head / spec.d),
         "eps": f"{float(spec.eps):g}",
         "base": _inline(spec.base) if rotary else 0,
-        "rescale": "" if _of_its_own(spec) else _inline(spec.rescale),
+        "rescale": "" if of_its_own else _inline(spec.rescale),
         "window": _inline(spec.window) if any(0 < x < 64 for x in spec.window) else 0,
         "scale": spec.scale,
         "bylayer": "true" if spec.bylayer else 0,
@@ -201,12 +190,104 @@ def narrow_model(spec: Transformer, family: str) -> str:
     return "/".join([family, *(f"{key}={value}" for key, value in keys.items() if value)])
 
 
-def _of_its_own(spec: Transformer) -> bool:
-    """Whether a rescaling has no effect up to 64 tokens, or has one number for each plane."""
-    return any(kind in str(spec.rescale) for kind in ("dynamic", "longrope"))
-
-
 def _inline(value: Any) -> str:
     """A value, or a list by layer, as inline specs have it."""
     every = value if isinstance(value, tuple) else (value,)
     return ",".join(str(x) if x != "" else "none" for x in every) if any(every) else ""
+
+
+# --- variants, in words --------------------------------------------------------------------------
+
+
+_ALONE = {
+    True: "makes tokens alike",
+    False: "keeps tokens different",
+    None: "gives numbers that cannot be judged",
+}
+_THEY = {True: "they become alike", False: "they stay different", None: "this cannot be judged"}
+
+
+def _versions(found: Curves) -> list[dict[str, Any]]:
+    """Every variant as plain data: its name, its name in words, and what becomes of it."""
+    return [
+        {
+            "variant": str(curve.variant),
+            "words": curve.variant.words,
+            "collapses": collapses(curve, THRESHOLD),
+            "from_layer": curve.below(THRESHOLD),
+        }
+        for curve in sorted(found.curves, key=lambda curve: curve.variant != FULL)
+    ]
+
+
+def _takeaways(found: Curves) -> dict[str, str]:
+    """What the two plots of depth show: parts removed, and attention changed."""
+    outcomes = {
+        curve.variant: collapses(curve, THRESHOLD)
+        for curve in sorted(found.curves, key=lambda curve: curve.variant != FULL)
+    }
+    plain = {one: outcome for one, outcome in outcomes.items() if one == one.plain}
+    changed = {one: outcome for one, outcome in outcomes.items() if one != one.plain}
+    said = {"depth": _removed(plain)}
+    if changed and ALONE in plain:
+        said["what-if"] = _changed(plain[ALONE], changed)
+    return said
+
+
+def _removed(outcomes: Mapping[Variant, bool | None]) -> str:
+    """Which variants collapse; if one removed part decides it, that part is named.
+
+    >>> every = [Variant(skip, mlp) for skip in (True, False) for mlp in (True, False)]
+    >>> _removed({one: not one.skip for one in every})
+    'Tokens become alike exactly where skips are removed: in 2 of 4 versions.'
+    >>> _removed({one: one == ALONE for one in every})
+    'Tokens become alike in 1 of 4 versions (attention only).'
+    >>> _removed({one: None if one == ALONE else False for one in every})
+    'Tokens stay different in 3 of 4 versions; 1 cannot be judged: attention only.'
+    """
+    count = len(outcomes)
+    fallen = [one for one, outcome in outcomes.items() if outcome]
+    unknown = [one for one, outcome in outcomes.items() if outcome is None]
+    lost = f"; {len(unknown)} cannot be judged: {_names(unknown)}" if unknown else ""
+    if len(fallen) + len(unknown) == 0:
+        return f"Tokens stay different in all {count} versions."
+    if not fallen:
+        return f"Tokens stay different in {count - len(unknown)} of {count} versions{lost}."
+    if len(fallen) == count:
+        return f"Tokens become alike in all {count} versions."
+    for part, words in PARTS.items():
+        if not unknown and set(fallen) == {one for one in outcomes if not getattr(one, part)}:
+            return (
+                f"Tokens become alike exactly where {words} are removed: in {len(fallen)} of "
+                f"{count} versions."
+            )
+    names = _names(fallen)
+    return f"Tokens become alike in {len(fallen)} of {count} versions ({names}){lost}."
+
+
+def _changed(alone: bool | None, outcomes: Mapping[Variant, bool | None]) -> str:
+    """What changes of attention do to attention alone.
+
+    >>> gates, window = (Variant(False, False, **{key: 8}) for key in ("gate", "window"))
+    >>> print(_changed(True, {gates: True, window: False}))
+    Attention alone makes tokens alike. With a window of 8 tokens they stay different. With random
+    gates they become alike, too.
+    """
+    named: dict[bool | None, list[str]] = {False: [], True: [], None: []}
+    for variant, outcome in outcomes.items():
+        words = {
+            "the uniform part removed": variant.gapless,
+            f"a window of {variant.window} tokens": variant.window,
+            "random gates": variant.gate,
+        }
+        named[outcome].append(" and ".join(name for name, there in words.items() if there))
+    said = [f"Attention alone {_ALONE[alone]}."]
+    for outcome, names in named.items():
+        if names:
+            too = ", too" if outcome == alone and outcome is not None else ""
+            said.append(f"With {' or '.join(names)} {_THEY[outcome]}{too}.")
+    return " ".join(said)
+
+
+def _names(variants: Iterable[Variant]) -> str:
+    return "; ".join(one.words for one in variants)

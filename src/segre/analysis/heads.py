@@ -1,14 +1,18 @@
-"""What stands out, and what do the heads do? Spectra, and what one forward pass shows."""
+"""What stands out, what do the heads do, and are the weights special?
+
+Spectra, and what one forward pass shows; strata, dead and double units, conditioning.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import numpy as np
 
-from segre.analysis.part import Answer
+from segre.analysis.part import Part
 from segre.analysis.workbench import Workbench
-from segre.checkpoint.info import Info, Product
+from segre.checkpoint.info import DEGENERATE, Info, Product
 from segre.checkpoint.inputs import RANDOM
 from segre.errors import CheckpointError, SegreError
 from segre.fields.interface import Array
@@ -18,13 +22,13 @@ from segre.inspect.measures.heads import SINK
 EVEN = 0.9  # of the largest entropy: attention that is spread nearly evenly
 
 
-def what_stands_out(bench: Workbench) -> Answer:
+def what_stands_out(bench: Workbench) -> Part:
     """Findings of one recorded pass, the most important first, and measures by depth."""
     found = bench.diagnosis
     document = found.document()
     length = None if found.tokens == LENGTH else bench.length
     options = bench.options(length=length, text=bench.text_given, seed=bench.seed)
-    return Answer(
+    return Part(
         status="measured",
         lead=found.in_words,
         how=f"Measured in one forward pass on {_tokens(found)}, in double "
@@ -45,7 +49,7 @@ def _tokens(found: Diagnosis) -> str:
     return f"{found.tokens} {RANDOM}" if random else f"{found.tokens} tokens of {found.inputs}"
 
 
-def what_heads_do(bench: Workbench) -> Answer:
+def what_heads_do(bench: Workbench) -> Part:
     """Singular values of OV and QK of every head, and all measures of heads of one pass."""
     info = bench.info
     found: Diagnosis | None = None
@@ -57,7 +61,7 @@ def what_heads_do(bench: Workbench) -> Answer:
     except SegreError as error:  # too large to run, or numbers that are not finite
         missing = str(error)
     measured = [] if found is None else found.document()["measures"]
-    return Answer(
+    return Part(
         status="measured",
         lead=_lead(info, {} if found is None else found.values),
         how="Singular values of W_O W_V and W_Q' W_K are computed in double precision, with the "
@@ -166,3 +170,72 @@ def _lead(info: Info, values: Mapping[str, Array]) -> str:
         give, their = ("spreads", "its") if spread == 1 else ("spread", "their")
         parts.append(f"{spread} {give} {'it' if sinks else f'{their} attention'} nearly evenly")
     return f"{said} On this input {' and '.join(parts)}." if parts else said
+
+
+# --- weights --------------------------------------------------------------------------------------
+
+_KEPT = ("name", "family", "parameters", "bytes", "types", "files", "copies", "unused", "measured")
+_NEARLY = re.compile("nearly|almost")  # how `segre.checkpoint.info` says that it is not exactly so
+
+
+def what_weights_are_like(bench: Workbench) -> Part:
+    """Special points, where more is redundant than counted, and the condition of stored bases."""
+    info = bench.info
+    document = info.document()
+    exactly, nearly = special_layers(info)
+    return Part(
+        status="measured",
+        lead=_specially(info),
+        how=f"Ranks and coincidences are read off the stored weights, which are rounded to "
+        f"{info.roundoff:.1g}: weights that are special up to rounding are called nearly special. "
+        "The gauge compares stored bases with balanced ones; 1 is balanced.",
+        command=f"segre model info {bench.argument}",
+        data={
+            **{key: document[key] for key in _KEPT},
+            "special": {"exactly": len(exactly), "nearly": len(nearly)},
+        },
+        takeaways={"conditions": _conditions(info)},
+        details=info,
+    )
+
+
+def special_layers(info: Info) -> tuple[list[int], list[int]]:
+    """The layers at special points, and those that are only nearly at some."""
+    special = [layer for layer in info.layers if layer.special]
+    exactly = [
+        layer.number for layer in special if not all(_NEARLY.search(x) for x in layer.special)
+    ]
+    return exactly, [layer.number for layer in special if layer.number not in exactly]
+
+
+def _conditions(info: Info) -> str:
+    """Where the worst condition number is, and what that means."""
+    worst, where, name = max(
+        (head.condition or 1.0, layer.number, name)
+        for layer in info.layers
+        for name, heads in (("OV", layer.ov), ("QK", layer.qk))
+        for head in heads
+    )
+    lost = 1 / info.roundoff
+    if worst > lost:
+        end = "so large that the stored precision cannot rule out rank deficiency."
+    elif worst > DEGENERATE:
+        end = "so that a direction is nearly lost."
+    elif worst < lost / 100:
+        end = "far from losing a direction to rounding."
+    else:
+        end = "close to what the stored precision can tell."
+    return f"The worst condition number of a head is {worst:.3g} ({name} in layer {where}), {end}"
+
+
+def _specially(info: Info) -> str:
+    special = [(layer.number, text) for layer in info.layers for text in layer.special]
+    if not special:
+        return "No special points were found: up to rounding, these weights are generic."
+    layers = len({number for number, _ in special})
+    number, text = special[0]
+    are = "is" if layers == 1 else "are"
+    return (
+        f"{layers} of {len(info.layers)} layers {are} at special points, or nearly, where more "
+        f"parameters are redundant than counted: in layer {number}, {text}."
+    )

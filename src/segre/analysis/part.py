@@ -20,18 +20,26 @@ def percent(part: float, whole: float, digits: int = 0) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
-    """What a question finds: the answer in a sentence or two, how it is known, and its data."""
+class Part(Shown):
+    """A question with its answer: a sentence or two, how it is known, and its data.
+
+    A part without an answer has the reason for that.
+    """
 
     status: Status
     proved_by: ProvedBy | None = None  # of what is proved
+    key: str = ""  # of the question, and its title
+    title: str = ""
     lead: str = ""
     how: str = ""
     command: str = ""  # what answers this question alone
     data: Mapping[str, Any] | None = None
     notes: tuple[str, ...] = ()  # sentences: what else is to be said
-    takeaways: Mapping[str, str] = field(default_factory=dict)  # what each plot shows, by its key
+    takeaways: Mapping[str, str] = field(default_factory=dict)  # what each plot shows
     details: Any = None  # what the data are taken from, where a page shows more of it
+    reason: str = ""  # why it did not run
+    failed: bool = False  # it did not run for a reason that segre did not foresee
+    seconds: float = 0.0
 
     @property
     def label(self) -> Status:
@@ -58,17 +66,6 @@ class Answer:
     def upper(self) -> int | None:
         """The upper bound; None if the answer has none."""
         return (self.data or {}).get("upper")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Part(Answer, Shown):
-    """A question with its answer, or the reason why there is none."""
-
-    key: str
-    title: str
-    reason: str = ""  # why it did not run
-    failed: bool = False  # it did not run for a reason that segre did not foresee
-    seconds: float = 0.0
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from segre.analysis.part import Answer, percent
+from segre.analysis.part import Part, percent
 from segre.analysis.workbench import RECORDED_VARIANT, Workbench
 from segre.checkpoint.outputs import furthest
 from segre.collapse.paths import counts_of, head_shares, path_sums, shares_of
@@ -19,7 +19,7 @@ from segre.errors import TooLargeError, UnsupportedError
 from segre.values import counted
 
 
-def which_paths_carry(bench: Workbench) -> Answer:
+def which_paths_carry(bench: Workbench) -> Part:
     """Sums of all paths by length and head, where there are weights that can be run."""
     if bench.model is None:
         return _counted(bench)
@@ -29,7 +29,7 @@ def which_paths_carry(bench: Workbench) -> Answer:
         return _counted(bench, str(error))
 
 
-def _counted(bench: Workbench, reason: str = "") -> Answer:
+def _counted(bench: Workbench, reason: str = "") -> Part:
     spec = bench.spec
     counts, shares = counts_of(spec), shares_of(spec)
     longest = int(np.argmax(shares))
@@ -38,7 +38,7 @@ def _counted(bench: Workbench, reason: str = "") -> Answer:
         f"{_paths(total)} through the heads and skips of its layers; "
         f"{percent(shares[longest], 1)} of them have length {longest}."
     )
-    return Answer(
+    return Part(
         status="exact",
         lead=lead if total > 1 else "One path goes through its layers: a head in each, no skips.",
         how="A path takes one head of a layer, or its skip. There are C(L, k) H^k paths of "
@@ -62,16 +62,16 @@ def _paths(number: int) -> str:
     return f"There are {large} paths"
 
 
-def _summed(bench: Workbench) -> Answer:
+def _summed(bench: Workbench) -> Part:
     done = bench.recorded
     sums, heads = path_sums(done), head_shares(done)
     error = furthest(done.output, sums.total)
     shares, bias = [float(one) for one in sums.shares], float(sums.bias_share)
-    through = [[float(one) for one in layer] for layer in heads.shares]
+    through = [[float(one) for one in layer] for layer in heads]
     options = bench.options(
         length=len(done.X), text=bench.text_given, seed=bench.seed, memory=bench.memory
     )
-    return Answer(
+    return Part(
         status="measured",
         lead=f"{_paths(sum(sums.counts))} through its heads. "
         f"{_largest(shares, bias)} {_largest_head(through)}".rstrip(),

@@ -10,7 +10,7 @@ from collections.abc import Sized
 from dataclasses import replace
 from typing import Any
 
-from segre.analysis.part import Answer
+from segre.analysis.part import Part
 from segre.analysis.workbench import Workbench
 from segre.architectures import Architecture
 from segre.certificate import certificate_of, certify
@@ -23,7 +23,7 @@ from segre.result import claim_in_words
 from segre.transformer.spec import Transformer
 
 
-def what_is_proved(bench: Workbench) -> Answer:
+def what_is_proved(bench: Workbench) -> Part:
     """A certificate, made and then checked by the kernel."""
     spec = bench.spec
     known = without_computing(spec)
@@ -37,13 +37,13 @@ def what_is_proved(bench: Workbench) -> Answer:
     return _of_itself(bench, certificate, verify(certificate, progress=bench.progress))
 
 
-def _of_itself(bench: Workbench, certificate: dict[str, Any], verdict: Verdict) -> Answer:
+def _of_itself(bench: Workbench, certificate: dict[str, Any], verdict: Verdict) -> Part:
     _require_valid(bench.spec, verdict)
     claim = certificate["claim"]
     options = bench.options(seed=bench.seed, memory=bench.memory)
     by_theorem = verdict.kind == "theorem"
     checked = "the hypotheses and the count, not the theorem" if by_theorem else "the computation"
-    return Answer(
+    return Part(
         status=_known_by(claim),
         proved_by=verdict.kind if claim["status"] == "proved" else None,
         lead=f"There is a certificate: {claim_in_words(claim, verdict.theorem)}. Independent code, "
@@ -82,7 +82,7 @@ def _known_by(claim: dict[str, Any]) -> Status:
     return status if claim["lower"] == claim["upper"] else "bounded"
 
 
-def _of_small_ones(bench: Workbench, spec: Transformer) -> Answer:
+def _of_small_ones(bench: Workbench, spec: Transformer) -> Part:
     """The design's small instance with one layer, and with two."""
     first = small_instance(spec)
     instances, certificates, refused = [], [], []
@@ -100,7 +100,7 @@ def _of_small_ones(bench: Workbench, spec: Transformer) -> Answer:
     if not instances:
         raise UnsupportedError("; ".join(refused))
     met = sum(one["status"] == "proved" for one in instances)
-    return Answer(
+    return Part(
         status="not run",
         lead="There is no certificate of this model: it is too large to compute, and no theorem "
         f"applies. {_meeting(met, instances)}. "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from segre.analysis.fiber import Fiber, fiber_of
-from segre.analysis.part import Answer, percent
+from segre.analysis.part import Part, percent
 from segre.analysis.workbench import Workbench
 from segre.errors import UnsupportedError
 from segre.finding import Finding, Status, Symmetry
@@ -41,11 +41,11 @@ def known_by(found: Finding) -> Status:
     return "bounded" if found.value is None else "proved"
 
 
-def how_large(bench: Workbench) -> Answer:
+def how_large(bench: Workbench) -> Part:
     """The dimension, between bounds that hold."""
     found = bench.finding
     options = bench.options(seed=bench.seed, memory=bench.memory)
-    return Answer(
+    return Part(
         status=known_by(found),
         proved_by=found.proved_by,
         lead=_size_in_words(found),
@@ -120,7 +120,7 @@ def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-def what_is_redundant(bench: Workbench) -> Answer:
+def what_is_redundant(bench: Workbench) -> Part:
     """The symmetries by piece; of a transformer also what each design choice does to them."""
     spec = bench.spec
     found = bench.finding
@@ -137,7 +137,7 @@ def what_is_redundant(bench: Workbench) -> Answer:
     fiber = fiber_of(bench)
     how = _HOW[found.proved_by]
     choices = " The effect of a design choice is counted by formulas for the design without it."
-    return Answer(
+    return Part(
         status=known_by(found),
         proved_by=found.proved_by,
         lead=_lead(found, symmetries),

@@ -11,12 +11,11 @@ from typing import Any
 from segre import __version__
 from segre.analysis.architecture import what_it_is
 from segre.analysis.depth import how_depth_acts
-from segre.analysis.heads import what_heads_do, what_stands_out
-from segre.analysis.part import Answer, Part
+from segre.analysis.heads import what_heads_do, what_stands_out, what_weights_are_like
+from segre.analysis.part import Part
 from segre.analysis.paths import which_paths_carry
 from segre.analysis.proof import what_is_proved
 from segre.analysis.redundancy import how_large, what_is_redundant
-from segre.analysis.weights import what_weights_are_like
 from segre.analysis.workbench import Workbench
 from segre.errors import CheckpointError, SegreError, SpecError, is_due_to
 from segre.files import is_standard_input, shown
@@ -32,7 +31,7 @@ _ASKS_FOR = {
     "heads": "segre model info DIR",
     "weights": "segre model info DIR",
 }
-QUESTIONS: dict[str, tuple[str, Callable[[Workbench], Answer]]] = {
+QUESTIONS: dict[str, tuple[str, Callable[[Workbench], Part]]] = {
     "findings": ("What stands out", what_stands_out),
     "what": ("What it is", what_it_is),
     "dimension": ("Functional dimension", how_large),
@@ -165,21 +164,14 @@ def _part(bench: Workbench, key: str) -> Part:
     bench.progress("", 0, 1)
     began = perf_counter()
     try:
-        answer = question(bench)
+        found = question(bench)
     except CheckpointError:  # bad input, not a part that cannot run
         raise
     except Exception as error:  # the rest still comes
         if is_due_to(error, KeyboardInterrupt):
             raise
-        foreseen = isinstance(error, SegreError)
+        failed = not isinstance(error, SegreError)
         bug = f"{type(error).__name__}: {error}; this is a bug in segre, please report it"
-        return Part(
-            key=key,
-            title=title,
-            status="not run",
-            command=_ASKS_FOR.get(key, ""),
-            reason=str(error) if foreseen else bug,
-            failed=not foreseen,
-            seconds=perf_counter() - began,
-        )
-    return Part(**vars(answer), key=key, title=title, seconds=perf_counter() - began)
+        why, command = bug if failed else str(error), _ASKS_FOR.get(key, "")
+        found = Part(status="not run", command=command, reason=why, failed=failed)
+    return replace(found, key=key, title=title, seconds=perf_counter() - began)

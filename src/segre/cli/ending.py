@@ -206,6 +206,11 @@ def _said_of(error: BaseException) -> tuple[str, int]:
             "it starts",
             FAILED,
         )
+    return _unexpected(error)
+
+
+def _unexpected(error: BaseException) -> tuple[str, int]:
+    """What the operating system reports, or a bug: name it, and ask for a report."""
     shown = bool(os.environ.get(DEBUG))
     if shown:
         _show(error)
@@ -232,7 +237,7 @@ def _usage(error: Exception, said: str) -> str:
     command = "segre" if context is None else context.command_path
     advice = f"try {command} --help"
     if context is not None and type(error).__name__ == "MissingParameter":
-        from segre.cli.help_page import arguments
+        from segre.cli.tree import arguments
 
         advice = f"usage: {' '.join([command, *arguments(context.command, context)])}; {advice}"
     if context is not None and context.parent is None and hasattr(error, "option_name"):

@@ -39,14 +39,6 @@ def _json(document: Mapping[str, Any]) -> str:
     return strict_json(document, indent=2, sort_keys=True)
 
 
-@dataclass(frozen=True)
-class Format:
-    """The help text of a format, and the function that writes a document in it."""
-
-    help: str
-    write: Callable[[Mapping[str, Any]], str]
-
-
 def _csv(answer: Documented) -> str:
     """The answer's table."""
     from segre.report.frame import csv_of
@@ -54,7 +46,7 @@ def _csv(answer: Documented) -> str:
     return csv_of(answer)
 
 
-FORMATS = {"json": Format("Print one JSON object instead of text.", _json)}
+FORMATS = {"json": ("Print one JSON object instead of text.", _json)}
 TABLES = {"csv": ("Print the table as comma-separated values.", _csv)}
 
 
@@ -78,7 +70,7 @@ def emit(
         return
     if format != TEXT:
         own = {} if answer is None else answer.document()
-        typer.echo(FORMATS[format].write({**own, **(data or {})}))
+        typer.echo(FORMATS[format][1]({**own, **(data or {})}))
         return
     if answer is not None:
         from segre.report.text import print_text
@@ -178,7 +170,7 @@ def with_output(
     """
     declared = {**DECLARED, **(own or {})}
     outs = get_type_hints(command)["out"]
-    formats = {name: one.help for name, one in FORMATS.items()}
+    formats = {name: said for name, (said, _) in FORMATS.items()}
     if outs is TableOut:
         formats |= {name: said for name, (said, _) in TABLES.items()}
 
@@ -219,9 +211,9 @@ def _flag(name: str) -> str:
 def require_writable(*, plot: Path | None = None, page: Path | None = None) -> None:
     """Refuse a plot or page that cannot be written before anything is computed."""
     if plot is not None:
-        from segre.report.drawing import require_static_format
+        from segre.report.png import STATIC, require_format
 
-        require_static_format(plot)
+        require_format(plot, STATIC)
     if page is not None:
         from segre.report.page.render import require_page
 

@@ -105,8 +105,7 @@ def export(out: Out, store: Path, table: Path) -> None:
 )
 def plot(out: Out, store: Path, drawing: Path, x: str | None, y: str | None) -> None:
     """Plot exact against predicted dimensions, redundancy by two fields, and counterexamples."""
-    from segre.report.drawing import require_format
-    from segre.report.png import draw
+    from segre.report.png import draw, require_format
     from segre.sweep.picture import picture
 
     require_format(drawing)

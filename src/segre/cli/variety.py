@@ -175,8 +175,7 @@ def plot_slice(
 ) -> None:
     """Draw the functions of one layer, or a fiber, as a picture or an interactive page."""
     from segre.geometry.slices import discriminant, fiber_curve, segre_cone
-    from segre.report.drawing import require_format
-    from segre.report.png import draw
+    from segre.report.png import draw, require_format
     from segre.spec import Network
     from segre.weights import LayerPoint, Weights
 

@@ -27,36 +27,9 @@ def _tanh_gate(z: Array) -> Array:
     return np.asarray((1 + np.tanh(_RATE * (z + _CUBE * z**3))) / 2)
 
 
-def _quick_gate(z: Array) -> Array:
-    return np.asarray(expit(_QUICK * z))
-
-
-def _step(z: Array) -> Array:
-    return np.asarray(z > 0, dtype=np.float64)
-
-
-GATES: dict[str, Callable[[Array], Array]] = {
-    "identity": np.ones_like,
-    "relu": _step,
-    "relu2": lambda z: np.maximum(z, 0),
-    "gelu": ndtr,
-    "gelu-tanh": _tanh_gate,
-    "gelu-quick": _quick_gate,
-    "silu": expit,
-}
-
-
-def _gelu_slope(z: Array) -> Array:
-    return np.asarray(ndtr(z) + z * normal_density(z))
-
-
 def _tanh_slope(z: Array) -> Array:
     gate = _tanh_gate(z)
     return np.asarray(gate + 2 * z * gate * (1 - gate) * _RATE * (1 + 3 * _CUBE * z * z))
-
-
-def _quick_slope(z: Array) -> Array:
-    return _silu_slope(_QUICK * z)
 
 
 def _silu_slope(z: Array) -> Array:
@@ -64,10 +37,19 @@ def _silu_slope(z: Array) -> Array:
     return np.asarray(gate + z * gate * (1 - gate))
 
 
-_SMOOTH: dict[str, Callable[[Array], Array]] = {
-    "gelu": _gelu_slope,
+GATES: dict[str, Callable[[Array], Array]] = {
+    "identity": np.ones_like,
+    "relu": lambda z: np.asarray(z > 0, dtype=np.float64),
+    "relu2": lambda z: np.maximum(z, 0),
+    "gelu": ndtr,
+    "gelu-tanh": _tanh_gate,
+    "gelu-quick": lambda z: expit(_QUICK * z),
+    "silu": expit,
+}
+_SMOOTH: dict[str, Callable[[Array], Array]] = {  # slopes
+    "gelu": lambda z: ndtr(z) + z * normal_density(z),
     "gelu-tanh": _tanh_slope,
-    "gelu-quick": _quick_slope,
+    "gelu-quick": lambda z: _silu_slope(_QUICK * z),
     "silu": _silu_slope,
 }
 # The largest slopes, rounded up.
@@ -104,7 +86,7 @@ def mean_slope(kind: str, z: Array, shift: Array) -> Array:
     low, high = np.minimum(z, z + shift), np.maximum(z, z + shift)
     way = np.where(high > low, high - low, 1)
     low, high = np.maximum(low, 0), np.maximum(high, 0)
-    slope = np.where(z + shift != z, (high - low) / way, _step(z))
+    slope = np.where(z + shift != z, (high - low) / way, GATES["relu"](z))
     return np.asarray(slope * (high + low) if kind == "relu2" else slope)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, log10
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from segre.collapse.curves import Curves, curves
 from segre.collapse.mechanisms import MechanismStudy, mechanism_advice, mechanism_study
 from segre.collapse.passes import Pass
 from segre.collapse.paths import (
-    HeadShares,
     PathSums,
     head_shares,
     path_sums,
@@ -34,6 +33,7 @@ from segre.collapse.study import Study, medians, random_pass, study, study_advic
 from segre.collapse.variants import ALL, FULL, PAPER, Variant, variant, what_if
 from segre.collapse.verdict import THRESHOLD, advice, not_measured
 from segre.errors import UnsupportedError
+from segre.fields.interface import Array
 from segre.finding import Status, Unbounded
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.progress import Progress, quiet
@@ -54,6 +54,7 @@ class Depth(Unbounded, Tabular):
 
     found: Curves | Study | MechanismStudy
     advice: list[str]
+    status: ClassVar[Status] = "measured"
 
     @property
     def value(self) -> float | None:
@@ -63,11 +64,6 @@ class Depth(Unbounded, Tabular):
         if isinstance(self.found, MechanismStudy):
             return float(np.median(self.found.relative[:, -1]))
         return float(self.found[FULL].log10[-1]) if FULL in self.found else None
-
-    @property
-    def status(self) -> Status:
-        """Residuals are measured, in floats."""
-        return "measured"
 
     @property
     def how(self) -> str:
@@ -89,19 +85,15 @@ class Paths(Unbounded, Tabular):
 
     name: str
     sums: PathSums
-    heads: HeadShares
+    heads: tuple[Array, ...]  # shares of all paths through each head: (H, ...) by layer
     error: float  # of the sum of all paths and biases against the output, relative
     sampled: list[dict[str, Any]]
+    status: ClassVar[Status] = "measured"
 
     @property
     def value(self) -> list[float]:
         """The shares of the output, by length."""
         return [float(np.mean(one)) for one in self.sums.shares]
-
-    @property
-    def status(self) -> Status:
-        """The pass is in floats."""
-        return "measured"
 
     @property
     def how(self) -> str:
@@ -116,7 +108,10 @@ class Paths(Unbounded, Tabular):
         return {
             "model": self.name,
             "paths": self.sums.document(),
-            "through": self.heads.document(),
+            "through": {
+                "layers": {"share": [layer.sum(axis=0).tolist() for layer in self.heads]},
+                "heads": [{"share": layer.tolist()} for layer in self.heads],
+            },
             "identity": self.error,
             "sampled": self.sampled,
         }
@@ -128,16 +123,8 @@ class PathShares(Unbounded, Tabular):
 
     model: str
     value: list[float]
-
-    @property
-    def status(self) -> Status:
-        """Paths are counted."""
-        return "exact"
-
-    @property
-    def how(self) -> str:
-        """How they are counted."""
-        return "each path takes one head or the skip in every layer"
+    status: ClassVar[Status] = "exact"
+    how: ClassVar[str] = "each path takes one head or the skip in every layer"
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""

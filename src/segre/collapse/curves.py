@@ -17,7 +17,8 @@ is divided by the relative residual; such variants are run in double precision, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import isfinite
@@ -113,7 +114,7 @@ class Curve:
             "floored": self.floored,
             "log10": _plain(self.log10),
             "continued": self.past is not None,
-            "sink": None if self.sink is None else self.sink.document(),
+            "sink": None if self.sink is None else vars(self.sink),
             **({} if self.fused is None else {"fused": _plain(self.fused)}),
         }
         for name in self.values:
@@ -183,29 +184,24 @@ def curves(
         variant.require(model.spec)
     if any(variant.gate for variant in variants):
         model = replace(model, tensors=WithGates(model, seed))
-    found: list[list[list[dict[str, Array]]]] = [
-        [[] for _ in range(model.spec.layers + 1)] for _ in variants
-    ]
+    found: dict[tuple[int, int], list[dict[str, Array]]] = defaultdict(list)  # by depth
+    fused: dict[int, list[Array]] = defaultdict(list)
     fusion = None if fuse is None else Fusion(fuse)
-    joined: list[list[Array]] = [[] for _ in variants]
     groups = list(_groups(inputs, model.spec.d * 4 * len(variants)))
     total = len(inputs.batches) * len(variants) * (model.spec.layers + 1)
-    done = 0
 
     def measure(chosen: Sequence[int], place: Place, name: str, x: Array) -> Array:
-        nonlocal done
         depth = place.depth(name)
         if depth is None:
             return x
         number = chosen[place.edit]
-        progress(f"layer {depth}", done, total)
+        progress(f"layer {depth}", sum(map(len, found.values())), total)
         X = x[:, 0, 0].swapaxes(1, 2)
-        found[number][depth].append(measured(X, ranks))
+        found[number, depth].append(measured(X, ranks))
         if fusion is not None:
             fusion.add((number, place.batch), X)
             if depth == model.spec.layers:
-                joined[number].append(fusion.relative((number, place.batch)))
-        done += 1
+                fused[number].append(fusion.relative((number, place.batch)))
         return x
 
     with threads_for(model.spec.d), np.errstate(all="ignore"):  # what overflows is lost, and said
@@ -215,25 +211,31 @@ def curves(
             field = Real(np.float64 if double else np.float32)
             for group in groups if chosen else ():
                 run(model, group, field, edits, partial(measure, chosen))
-        every = [_curve(variant, parts) for variant, parts in zip(variants, found, strict=True)]
-        below = [
-            c.variant for c in every if c.floored is not None and can_continue(model, c.variant)
+        every = [
+            _curve(variant, [found[n, depth] for depth in range(model.spec.layers + 1)], fused[n])
+            for n, variant in enumerate(variants)
         ]
-        if past_floor and below:
-            progress("below single precision", total, total)
-            past = dict(zip(below, continued(model, below, inputs.batches[0][:1]), strict=True))
-            every = [replace(curve, past=past.get(curve.variant)) for curve in every]
+        if past_floor:
+            begins = partial(progress, "below single precision", total, total)
+            every = _past_floor(model, every, inputs, begins)
         every = [
             replace(curve, sink=sink_of(curve.values, model, inputs, curve.lost)) for curve in every
-        ]
-    if fusion is not None:
-        every = [
-            replace(curve, fused=np.concatenate(parts))
-            for curve, parts in zip(every, joined, strict=True)
         ]
     progress("measured", total, total)
     known = {**model.document(), "family": model.family}
     return Curves(known, inputs.document(), tuple(every), fuse=fuse)
+
+
+def _past_floor(
+    model: Model, every: list[Curve], inputs: Inputs, begins: Callable[[], None]
+) -> list[Curve]:
+    """The curves, those that reach the floor continued below it where their variants allow that."""
+    below = [c.variant for c in every if c.floored is not None and can_continue(model, c.variant)]
+    if not below:
+        return every
+    begins()
+    past = dict(zip(below, continued(model, below, inputs.batches[0][:1]), strict=True))
+    return [replace(curve, past=past.get(curve.variant)) for curve in every]
 
 
 def _groups(inputs: Inputs, each: int) -> Iterator[list[Tokens]]:
@@ -247,7 +249,7 @@ def _groups(inputs: Inputs, each: int) -> Iterator[list[Tokens]]:
     yield group
 
 
-def _curve(variant: Variant, parts: list[list[dict[str, Array]]]) -> Curve:
+def _curve(variant: Variant, parts: list[list[dict[str, Array]]], fused: list[Array]) -> Curve:
     def joined(name: str) -> Array:
         return np.stack([np.concatenate([part[name] for part in layer]) for layer in parts])
 
@@ -261,7 +263,8 @@ def _curve(variant: Variant, parts: list[list[dict[str, Array]]]) -> Curve:
             return np.pad(part["spectrum"], ((0, 0), (0, short)))
 
         spectrum = np.stack([np.concatenate(list(map(padded, layer))).mean(0) for layer in parts])
-    return Curve(variant, {name: joined(name) for name in names}, spectrum)
+    values = {name: joined(name) for name in names}
+    return Curve(variant, values, spectrum, fused=np.concatenate(fused) if fused else None)
 
 
 def _plain(values: Array) -> list[float | None]:

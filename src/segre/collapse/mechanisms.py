@@ -50,10 +50,6 @@ class Step:
         """The exponent of the relative residual."""
         return self.residual - self.output
 
-    def document(self) -> dict[str, Any]:
-        """As plain data, for JSON."""
-        return {"residual": self.residual, "output": self.output, "expected": self.expected}
-
 
 @dataclass(frozen=True)
 class MechanismStudy:
@@ -88,7 +84,7 @@ class MechanismStudy:
             "skip": False,
             "other": None,
             "log10": {"residual": self.residual.tolist(), "relative": self.relative.tolist()},
-            "steps": [step.document() for step in self.steps],
+            "steps": [vars(step) for step in self.steps],
             "bits": self.bits,
         }
 

@@ -85,24 +85,6 @@ class PathSums:
         }
 
 
-@dataclass(frozen=True)
-class HeadShares:
-    """Shares of the output of all paths through each head of each layer: (H, ...) for each layer.
-
-    In one layer they add up, with that of the paths that go past it and that of the biases, to one.
-    Over layers they do not: a path goes through several heads.
-    """
-
-    shares: tuple[Array, ...]
-
-    def document(self) -> dict[str, Any]:
-        """By layer and head, as plain data for JSON."""
-        return {
-            "layers": {"share": [layer.sum(axis=0).tolist() for layer in self.shares]},
-            "heads": [{"share": layer.tolist()} for layer in self.shares],
-        }
-
-
 def share(terms: Array, whole: Array) -> Array:
     """<term, whole> / |whole|^2 of terms (..., n, d); not a number if the whole is 0.
 
@@ -133,15 +115,19 @@ def path_sums(done: Pass) -> PathSums:
     return PathSums(every, bias, tuple(_suffixes(layers)[0]))
 
 
-def head_shares(done: Pass) -> HeadShares:
-    """Shares of the output of all paths through each head, in one sweep forwards and one back."""
+def head_shares(done: Pass) -> tuple[Array, ...]:
+    """Shares of the output of all paths through each head of each layer: (H, ...) by layer.
+
+    In one layer they add up, with that of the paths that go past it and that of the biases, to one.
+    Over layers they do not: a path goes through several heads.
+    """
     whole = done.X
     layers = done.layers
     for layer in layers:
         whole = layer.apply(whole)
     square = (whole * whole).sum(axis=(-2, -1))
     size = np.where(square > 0, square, np.nan)
-    return HeadShares(tuple(along / size for along in head_products(done, whole)))
+    return tuple(along / size for along in head_products(done, whole))
 
 
 def head_products(done: Pass, against: Array) -> list[Array]:

@@ -20,8 +20,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -113,10 +112,6 @@ class Sink:
         some = "" if self.inputs == self.of else f" (in {self.inputs} of {self.of} inputs)"
         said = "" if self.text is None else f' ("{self.text}")'
         return f"token {self.position}{said}{some}"
-
-    def document(self) -> dict[str, Any]:
-        """As plain data, for JSON."""
-        return asdict(self)
 
 
 def sink_of(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -23,30 +22,12 @@ from segre.report.page.marks import MARKS
 from segre.report.page.render import environment
 
 _SCRIPTS = ("design.js", "results.js", "controls.js", "page.js")
-_SERVED = (
-    "Your own machine computes everything here: theorems at any size, and exact ranks of small "
-    "designs on request."
-)
-_FIXED = Markup(
-    "This page works without a server. It has segre’s answers for {count} designs. For any other "
-    "design, and for exact ranks and collapse curves, run <code>segre explore</code> on your own "
-    "machine."
-)
-_SERVED_FOOT = (
-    "Only this machine can open this page, and it makes no network requests. The token in "
-    "its address is for you alone."
-)
-_FIXED_FOOT = (
-    "segre computed every answer in this page when the page was written; nothing is interpolated. "
-    "The page makes no network requests."
-)
 
 
 def served_page(first: Source = FIRST, against: str = BESIDE) -> tuple[str, str]:
     """The page that asks a server, and its content security policy."""
-    data = {**_data(first, against), "live": True, "theorems": ""}
     strict = policy([_script()], styles=[_style()], connect=True)
-    return _page(data, _SERVED, _SERVED_FOOT), strict
+    return _page({**_data(first, against), "live": True, "theorems": ""}), strict
 
 
 def static_page(
@@ -57,9 +38,9 @@ def static_page(
     packed, count = packed_table(data["first"], progress)
     named = {"transformer": FIRST, STACK: f"the {FIRST_STACK}"}
     named[family_of(data["first"])] = str(first)
-    about = _FIXED.format(count=f"{count:,}")
     strict = policy([_script()], styles=[_style()])
-    return _page(data, about, _FIXED_FOOT, strict, packed, in_words(named))
+    said = {"designs": in_words(named), "count": f"{count:,}"}
+    return _page(data, fixed=True, policy=strict, table=packed, **said)
 
 
 def write_static_page(
@@ -88,27 +69,18 @@ def _data(first: Source, against: str) -> dict[str, Any]:
     }
 
 
-def _page(
-    data: dict[str, Any],
-    about: str | Markup,
-    foot: str,
-    meta: str = "",
-    table: str = "",
-    designs: Sequence[str] = (),
-) -> str:
-    template = environment().from_string(_asset("page.html"))
-    return template.render(
-        policy=meta,
-        style=Markup(_style()),
-        script=Markup(_script()),
-        data=Markup(embedded(data)),
-        table=table,
-        designs=designs,
-        marks=MARKS,
-        version=__version__,
-        fixed=bool(meta),
-        about=about,
-        foot=foot,
+def _page(data: dict[str, Any], **more: Any) -> str:
+    return (
+        environment()
+        .from_string(_asset("page.html"))
+        .render(
+            style=Markup(_style()),
+            script=Markup(_script()),
+            data=Markup(embedded(data)),
+            marks=MARKS,
+            version=__version__,
+            **{"fixed": False, "policy": "", "table": "", "designs": (), **more},
+        )
     )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isfinite
+from math import isfinite, isqrt
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,17 +18,20 @@ from segre.errors import SegreError
 from segre.fields.interface import Array
 from segre.finding import Status, Unbounded
 from segre.geometry.progress import Progress, quiet
-from segre.inspect.head_details import HeadDetails, head_details
 from segre.inspect.interventions import NOTHING, Intervention
 from segre.inspect.measure import Finding, Measure
 from segre.inspect.measures import MEASURES
-from segre.inspect.measures.heads import SINK, sinks
+from segre.inspect.measures.heads import SINK, attention, sinks
 from segre.inspect.recorded import Recorded, recorded
 from segre.models import Source
 from segre.shown import Tabular
 
 LENGTH = 64
 NO_FINDING = "Nothing stands out."
+MOST = 300_000  # bytes of the patterns of all heads together, on a page
+SMALLEST = 4  # rows and columns that a pattern keeps, however many heads there are
+VALUES, TOP = 8, 5  # singular values and eigenvalues of a head; tokens that it attends to
+LETTERS = 24  # of a token
 
 
 @dataclass(frozen=True)
@@ -38,10 +42,6 @@ class Effect:
     loss: float | None  # nats for each next token; None if the model predicts none
     sinks: int | None  # heads that attend to one token
     apart: float  # outputs, relative to those of the model as it is
-
-    def document(self) -> dict[str, Any]:
-        """As plain data, for JSON."""
-        return vars(self)
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,8 @@ class Diagnosis(Unbounded, Tabular):
     control: Mapping[str, Array]  # the same with random weights, if asked for
     control_findings: int | None = None  # how many, there
     effects: tuple[Effect, ...] = ()  # as it is, of the intervention, and of controls
-    heads: HeadDetails | None = None  # for pages; not part of the document
+    heads: Mapping[str, Any] | None = None  # `head_details`, for pages; not in the document
+    status: ClassVar[Status] = "measured"
 
     @property
     def value(self) -> int:
@@ -70,11 +71,6 @@ class Diagnosis(Unbounded, Tabular):
         """The number of findings, as a sentence."""
         count = self.value
         return f"{count} thing{'s stand' if count > 1 else ' stands'} out." if count else NO_FINDING
-
-    @property
-    def status(self) -> Status:
-        """Everything is measured, on one input."""
-        return "measured"
 
     @property
     def how(self) -> str:
@@ -105,7 +101,7 @@ class Diagnosis(Unbounded, Tabular):
                 for one in self.measured
             ],
             "control_findings": self.control_findings,
-            "effects": [one.document() for one in self.effects],
+            "effects": [vars(one) for one in self.effects],
         }
 
 
@@ -235,3 +231,66 @@ def _plain(values: Array) -> Any:
     if values.ndim > 1:
         return [_plain(row) for row in values]
     return [float(value) if isfinite(value) else None for value in values]
+
+
+def head_details(seen: Recorded) -> dict[str, Any] | None:
+    """What a page shows of each head, as plain data; None where attention has no patterns.
+
+    Heads come one after the other. Patterns are averaged over blocks of tokens and rounded to 8
+    bits (bytes in base 64), so that all together take at most `MOST` bytes, whatever the model.
+    """
+    P, mean = seen.patterns, attention(seen)
+    if P is None or mean is None or seen.pattern_values is None:
+        return None
+    layers, heads = P.shape[:2]
+    block = block_of(seen.tokens, layers * heads)
+    patterns = in_bytes(blocks(P, block))
+    top = np.argsort(-mean, axis=-1, kind="stable")[..., :TOP]
+    queries = [layer.queries for layer in seen.layers if layer.queries is not None]
+
+    def listed(values: Array) -> list[list[float]]:
+        return [[float(f"{x:.3g}") for x in row] for row in values.reshape(layers * heads, -1)]
+
+    spectrum = None
+    if len(queries) == len(seen.layers):
+        spectrum = listed(-np.sort(-np.abs(np.stack(queries)), axis=-1)[..., :VALUES])
+    return {
+        "layers": layers,
+        "heads": heads,
+        "tokens": seen.tokens,
+        "words": [word[:LETTERS] for word in seen.words],
+        "block": block,
+        "rows": int(patterns.shape[-1]),
+        "patterns": b64encode(patterns.tobytes()).decode(),
+        "singular": listed(seen.pattern_values[..., :VALUES]),
+        "spectrum": spectrum,  # the largest absolute eigenvalues of W_Q' W_K
+        "top": top.reshape(layers * heads, -1).tolist(),  # the tokens that get most attention
+        "shares": listed(np.take_along_axis(mean, top, axis=-1)),
+    }
+
+
+def block_of(tokens: int, heads: int) -> int:
+    """How many tokens become one row, so that the patterns of so many heads fit.
+
+    >>> block_of(64, 72), block_of(64, 270), block_of(512, 270), block_of(64, 10**6)
+    (1, 2, 16, 16)
+    """
+    rows = max(SMALLEST, isqrt(MOST // max(heads, 1)))
+    return -(-tokens // rows)
+
+
+def blocks(P: Array, block: int) -> Array:
+    """Patterns (..., queries, keys) by blocks of tokens: sums over keys, means over queries.
+
+    >>> blocks(np.eye(3), 2)
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    starts = np.arange(0, P.shape[-1], block)
+    sums = np.add.reduceat(np.add.reduceat(P, starts, axis=-1), starts, axis=-2)
+    return np.asarray(sums / np.diff(starts, append=P.shape[-2])[:, None])
+
+
+def in_bytes(P: Array) -> Array:
+    """Numbers from 0 to 1 as bytes."""
+    return np.asarray(np.rint(255 * P.clip(0, 1)), dtype=np.uint8)

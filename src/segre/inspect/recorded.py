@@ -1,7 +1,9 @@
 """One forward pass, and what every measure needs of it: streams, patterns, heads, units.
 
 Weights of one sub-layer are in memory at a time. What heads write is kept as norms and inner
-products, what units hold as their largest values: a pass of a large model stays small.
+products, what units hold as their largest values: a pass of a large model stays small. Gradients
+by streams and patterns are computed one sub-layer at a time, too: its tape is rebuilt from the
+stream that it read.
 """
 
 from __future__ import annotations
@@ -11,14 +13,25 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from segre.checkpoint.model import Model
 from segre.fields import Real
 from segre.fields.interface import Array
+from segre.fields.reverse import Reverse, Traced
 from segre.fields.threads import threads_for
 from segre.geometry.progress import Progress, quiet
 from segre.inspect.interventions import NOTHING, Intervention
-from segre.transformer.forward import Place, Tokens, finished, outputs_by_part
+from segre.transformer.forward import (
+    Place,
+    Tensors,
+    Tokens,
+    ending,
+    finished,
+    outputs_by_part,
+    sublayer_weights,
+    through,
+)
 from segre.transformer.spec import Transformer
 
 
@@ -171,3 +184,82 @@ def _query_spectrum(spec: Transformer, w: Mapping[str, Array]) -> Array | None:
     K = np.broadcast_to(w["W_K"] * gain, (spec.kv, spec.group, *w["W_K"].shape[-2:]))
     small = K @ (w["W_Q"] * gain).swapaxes(-1, -2)
     return np.linalg.eigvals(small.reshape(-1, *small.shape[-2:]))
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """The gradient of one number by every stream (n, d), and by every pattern (H, n, n)."""
+
+    streams: tuple[Array, ...]
+    patterns: tuple[Array, ...]
+
+
+def gradients(
+    recorded: Recorded, seed: Array | None = None, dtype: npt.DTypeLike = np.float32
+) -> Gradients:
+    """Gradients of the sum of seed times outputs; of the loss, or a random sum, without a seed."""
+    weights, spec, tokens = recorded.model, recorded.spec, Tokens(recorded.ids[None])
+
+    def read(layer: int, number: int) -> Mapping[str, Traced]:
+        return _constants(sublayer_weights(weights, layer, number, dtype))
+
+    target = default_seed(recorded) if seed is None else seed
+    streams: list[Array] = []
+    patterns: list[Array] = []
+    with threads_for(spec.d), np.errstate(over="ignore", invalid="ignore"):
+        gradient = _through_head(recorded, target, dtype)
+        streams.append(gradient)
+        for layer in range(spec.layers, 0, -1):
+            found: list[Traced] = []
+
+            def keep(place: Place, name: str, x: Traced, found: list[Traced] = found) -> Traced:
+                if name == "attn.hook_pattern" and spec.at(place.layer).mechanism.softmax:
+                    found.append(x)
+                return x
+
+            field = Reverse(Real(dtype))
+            first = field.variable(_columns(recorded.streams[layer - 1], dtype))
+            after = [[first]]
+            finished(through(spec, [layer], after, [tokens], field, read, hook=keep))
+            field.backward(after[0][0], _columns(gradient, dtype))
+            assert first.gradient is not None
+            gradient = first.gradient[0, 0, 0].T
+            streams.append(gradient)
+            for P in found:
+                own = np.zeros_like(P.value) if P.gradient is None else P.gradient
+                patterns.append(own.reshape(-1, *own.shape[-2:]).swapaxes(-1, -2))
+    return Gradients(tuple(streams[::-1]), tuple(patterns[::-1]))
+
+
+def default_seed(recorded: Recorded) -> Array:
+    """The derivative of the loss by the logits, or a random direction of the outputs."""
+    outputs = recorded.outputs
+    if recorded.loss is None:
+        drawn = np.random.default_rng(0).standard_normal(outputs.shape)
+        return np.asarray(drawn / np.linalg.norm(drawn))
+    count = recorded.tokens - 1
+    logits = outputs[:, :-1]
+    shares = np.exp(logits - logits.max(axis=0))
+    shares /= shares.sum(axis=0)
+    shares[recorded.ids[1:], np.arange(count)] -= 1
+    return np.concatenate([shares / count, np.zeros_like(outputs[:, -1:])], axis=1)
+
+
+def _through_head(recorded: Recorded, seed: Array, dtype: npt.DTypeLike) -> Array:
+    field = Reverse(Real(dtype))
+    x = field.variable(_columns(recorded.streams[-1], dtype))
+    out = ending(recorded.model, recorded.tokens, field, x, dtype=dtype, lifted=_constants)
+    if out is x:  # the model ends with its stream
+        return np.asarray(seed.T)
+    field.backward(out, seed.astype(dtype).reshape(out.value.shape))
+    assert x.gradient is not None
+    return np.asarray(x.gradient[0, 0, 0].T)
+
+
+def _constants(w: Tensors) -> Mapping[str, Traced]:
+    """Weights, which are not differentiated."""
+    return {name: Traced(value) for name, value in w.items()}
+
+
+def _columns(X: Array, dtype: npt.DTypeLike) -> Array:
+    return np.ascontiguousarray(X.T.astype(dtype))[None, None, None]

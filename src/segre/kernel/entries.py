@@ -14,7 +14,7 @@ from segre.kernel.forms import Facts
 from segre.kernel.graph import Place, Shape
 from segre.kernel.group import GROUPS, NO_GROUP, Matrix, group_of
 from segre.kernel.meter import afford, meter
-from segre.kernel.spans import images, readings
+from segre.kernel.spans import Images, Readings
 from segre.kernel.variation import (
     NONE,
     ONES,
@@ -275,11 +275,11 @@ class Moves:
         *lead, rows, columns = self._shape(place)
         uses = [i for i, node in enumerate(graph.nodes) if place in map(facts.place, node.args)]
         node = graph.nodes[uses[0]] if uses else graph.nodes[0]
-        mapped = images(facts).map_of(node) if node.op == "contract" and len(uses) == 1 else None
+        mapped = Images.of(facts).map_of(node) if node.op == "contract" and len(uses) == 1 else None
         if mapped is None or facts.place(node.args[0]) != place:
             raise RejectionError(f"{where}: not a linear map that is used once")
         unread, heads = name == "unread", prod(lead)
-        found = readings(facts).vectors(uses[0]) if unread else images(facts).forms(mapped[1])
+        found = Readings.of(facts).vectors(uses[0]) if unread else Images.of(facts).forms(mapped[1])
         found = found if len(found) == heads else found * heads
         others = columns if unread else rows
         ends = np.cumsum([0, *map(len, found)]) * others
@@ -289,7 +289,7 @@ class Moves:
             each = np.einsum("no,pq->npoq", some, np.eye(others, dtype=np.int64))
             each = each if unread else each.swapaxes(2, 3)
             patterns[ends[head] : ends[head + 1], head] = each.reshape(-1, rows, columns)
-        met = None if unread else images(facts).spans[mapped[1]].shift[..., :1]
+        met = None if unread else Images.of(facts).spans[mapped[1]].shift[..., :1]
         return Source(place, patterns.reshape(int(ends[-1]), *self._shape(place)), {}, uses[0], met)
 
     def _product(self, source: Source, array: Matrix) -> Variation:

@@ -50,7 +50,7 @@ class Facts:
         self.number = field.number
         self.regions = {region.output: region for region in graph.regions}
         self.forms: list[Form | None] = []
-        self.spans: dict[str, Any] = {}  # see spans.py
+        self.known: dict[type, Any] = {}  # see spans.py
         self.simplices = {tuple(places) for places in simplices}
         self._check_regions()
         inside = {i for region in graph.regions for i in range(region.first, region.output)}

@@ -24,7 +24,7 @@ from segre.kernel.forms import Facts, Matrix
 from segre.kernel.graph import Place, Seen
 from segre.kernel.linear import annihilator, left_inverse, rank
 from segre.kernel.meter import afford, meter
-from segre.kernel.spans import images
+from segre.kernel.spans import Images
 from segre.spec import Network
 
 Tangent = dict[tuple[Place, int], Matrix]  # by tensor, and number of the head in its group
@@ -179,7 +179,7 @@ class _Together:
         """B: a basis of a space in which all tokens before the layer lie."""
         graph, first = self.facts.graph, (self.heads[0].part, "W_Q")
         x = next(n.args[1] for n in graph.nodes if first == self.facts.place((*n.args, 0)[0]))
-        span = images(self.facts).spans[x]
+        span = Images.of(self.facts).spans[x]
         if span.shift.shape[-1]:
             raise RejectionError("tokens do not lie in a linear space")
         basis: Matrix = span.basis

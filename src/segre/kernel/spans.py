@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
+from typing import Self
 
 import numpy as np
 
@@ -56,6 +57,14 @@ class _Spaces:
         self.facts, self.graph, self.prime = facts, facts.graph, facts.prime
         self.eyes: dict[int, Matrix] = {}
         self.inside = {i for one in self.graph.regions for i in range(one.first, one.output)}
+
+    @classmethod
+    def of(cls, facts: Facts) -> Self:
+        """What is known about a network, computed once."""
+        if cls not in facts.known:
+            facts.known[cls] = cls(facts)
+        found: Self = facts.known[cls]
+        return found
 
     def whole(self, shape: Shape) -> Matrix:
         """The whole space of columns of a value of this shape."""
@@ -254,32 +263,16 @@ class Readings(_Spaces):
         self.forms[node] = self.reduced(forms)
 
 
-def images(facts: Facts) -> Images:
-    """The spaces of columns, computed once."""
-    found: Images = facts.spans.setdefault("images", None) or Images(facts)
-    facts.spans["images"] = found
-    return found
-
-
-def readings(facts: Facts) -> Readings:
-    """The forms that are read, computed once."""
-    found: Readings = facts.spans.setdefault("readings", None) or Readings(facts)
-    facts.spans["readings"] = found
-    return found
-
-
 def one_key(region: Region, graph: Graph) -> bool:
     """Whether every query sees a single key, and no sink: its weight is then a constant."""
-    if region.name == "softmax" and len(region.inputs) == 1:
-        known = True
+    if region.name == "softmax":
+        known = len(region.inputs) == 1
     else:
         mechanism = region.params.get("mechanism")
-        known = region.name == "pattern" and mechanism is not None and mechanism.normalise != "none"
-    if not known:
-        return False
-    seen = region.params["seen"]
-    if seen is None:
-        return graph.shape(region.inputs[0])[-2] == 1
+        known = mechanism is not None and mechanism.normalise != "none"
+    seen = region.params.get("seen")
+    if not known or seen is None:
+        return known and graph.shape(region.inputs[0])[-2] == 1
     return bool((seen.table().sum(0) <= 1).all())
 
 

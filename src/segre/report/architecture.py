@@ -8,8 +8,20 @@ from typing import Any
 from segre.analysis.part import Part
 from segre.analysis.redundancy import IN_WORDS
 from segre.finding import GROUPS, Finding, labelled
-from segre.report.blocks import Blocks, Download, Fact, Facts, Figure, Fold, Items, Row, Say, table
-from segre.report.charts import bars, closed_curve, parts_of_a_whole
+from segre.report.blocks import (
+    Blocks,
+    Download,
+    Fact,
+    Facts,
+    Figure,
+    Fold,
+    Items,
+    Row,
+    Say,
+    Table,
+    table,
+)
+from segre.report.charts import Number, axis, bars
 from segre.report.dimensions import evidence_of
 
 _HOLDS = {
@@ -98,31 +110,57 @@ def _picture(part: Part, symmetries: list[dict[str, Any]]) -> Figure:
     whole = {f"functional dimension{known}": upper, "symmetries": redundant}
     if (rest := part.found["parameters"] - upper - redundant) > 0:
         whole["redundant without a listed symmetry"] = rest
-    return parts_of_a_whole(
+    counts = [
+        (place, name, piece, count, 100 * count / sum(split.values()))
+        for place, (name, split) in enumerate((("all parameters", whole), ("symmetries", pieces)))
+        for piece, count in split.items()
+    ]
+    shares: dict[str, list[Number]] = {}
+    for place, _, piece, _, share in counts:
+        shares.setdefault(piece, [None, None])[place] = share
+    rows = tuple(row[1:] for row in counts)
+    drawn = bars(
         "How the parameters split: function and symmetries",
-        ("all parameters", whole),
-        ("symmetries", pieces),
-        unit="parameters",
+        ("all parameters", "symmetries"),
+        shares,
+        unit="share",
+        numbers=Table("", ("of", "piece", "parameters", "share in %"), rows),
         takeaway=part.takeaways["redundant-by-piece"],
         note="The first bar is all parameters. The second is its part called symmetries, enlarged: "
         "each piece is a group of changes that leave the function as it is.",
     )
+    shown = axis("share", range=[0, 100.5], ticksuffix=" %", dtick=25)
+    layout = {**drawn.layout, "margin": {"r": 28}, "xaxis": shown, "bargap": 0.45}
+    return replace(drawn, layout=layout, height=190)
 
 
 def _fiber(part: Part) -> Figure:
     """A closed curve of weights with the same function, in two of them."""
     fiber = part.found["fiber"]
-    figure = closed_curve(
-        "A fiber: one function, many weights",
-        fiber["names"],
-        fiber["curve"],
-        fiber["weights"],
-        takeaway=part.takeaways["fiber"],
+    names, (x, y) = fiber["names"], zip(*fiber["curve"], strict=True)
+    line = {"mode": "lines", "name": "weights with the same function", "x": x, "y": y}
+    mark = {"mode": "markers", "name": fiber["weights"], "x": x[:1], "y": y[:1]}
+    hover = {"hovertemplate": f"{fiber['weights']}<extra></extra>"}
+    title = "A fiber: one function, many weights"
+    return Figure(
+        title,
+        part.takeaways["fiber"],
+        (
+            {"type": "scatter", **line, "line": {"color": "@1", "width": 3}, "hoverinfo": "skip"},
+            {"type": "scatter", **mark, "marker": {"color": "@2", "size": 11}, **hover},
+        ),
+        {
+            "xaxis": axis(names[0], constrain="domain"),
+            "yaxis": axis(names[1], scaleanchor="x", constrain="domain"),
+            "showlegend": True,
+        },
+        Table(title, ("step", *names), tuple(zip(range(len(x)), x, y, strict=True)), (True,) * 3),
+        height=280,
         note=f"Two of the weights of {fiber['where']} while a basis inside it is rotated and "
         "stretched, and the matrix on the other side is rotated back. The curve is one of many on "
         "the fiber, whose dimension is the number of symmetries.",
+        status="measured",
     )
-    return replace(figure, status="measured")
 
 
 def _choices(choices: list[dict[str, Any]]) -> Blocks:

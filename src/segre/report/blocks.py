@@ -226,13 +226,6 @@ class Section(Block):
     seconds: float = 0.0
 
 
-def measured(
-    key: str, title: str, lead: str, how: str, *blocks: Block, command: str = ""
-) -> Section:
-    """A section of what was measured."""
-    return Section(key, title, "measured", lead, how, command, blocks)
-
-
 @dataclass(frozen=True)
 class Parts(Block):
     """Several questions, a few lines each."""
@@ -285,28 +278,3 @@ class Page:
     document: Mapping[str, Any] = field(default_factory=dict)  # everything, to download as JSON
     command: str = ""  # what made the report
     made: str = ""  # version, date, seed
-
-
-def terminal(*blocks: Block) -> Only:
-    """Blocks that only a terminal shows."""
-    return Only(("terminal",), blocks)
-
-
-def elsewhere(*blocks: Block) -> Only:
-    """Blocks that cards and pages show, and a terminal does not."""
-    return Only(("card", "page"), blocks)
-
-
-def on_page(blocks: Iterable[Block]) -> Only:
-    """What only a page shows: plots, which are also drawn as pictures, long tables, sections."""
-    return Only(("page",), blocks)
-
-
-def data(tables: Iterable[Table]) -> Only:
-    """The table for pandas and CSV, if it is another one than the first that is printed."""
-    return Only(("data",), tables)
-
-
-def tiles(*shown: Tile) -> Only:
-    """Facts that cards and pages show first, and a terminal says in a sentence."""
-    return elsewhere(Facts(shown))

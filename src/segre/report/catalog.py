@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from segre.discovery import QUESTIONS, Catalog, Entry
 from segre.finding import OWN, proved
-from segre.report.blocks import Blocks, Cell, Fact, Facts, Say, Table, Title, data, table
-from segre.report.views import view
+from segre.report.blocks import Blocks, Cell, Fact, Facts, Say, Table, Title, table
+from segre.report.views import data, view
 
 _NUMBERS = ("parameters", "redundant", "%", "dimension")
 _COLUMNS = ("kind", "name", "family", "parameters", "redundant", "percent", "dimension", *QUESTIONS)

@@ -152,7 +152,10 @@ def lines(
     shown = [value for values in series.values() for value in values if (value or 0) > lowest]
     whole = all(float(place).is_integer() for place in places)
     ticks = whole_ticks(len(places)) if whole else {}
-    ticks = {"type": "log", **named_ticks(places)} if log_x else ticks
+    if log_x:
+        few = list(places) if len(places) <= 10 else []
+        named = {"tickvals": few, "ticktext": [f"{place:,}" for place in few]} if few else {}
+        ticks = {"type": "log", **named}
     limits = {} if span is None else {"range": list(span)}
     layout = {
         "xaxis": axis(first, **ticks),
@@ -236,20 +239,6 @@ def _ticks(names: Sequence[int | str]) -> dict[str, Any]:
     return {"type": "category", **({"dtick": 1} if len(names) <= 10 else {})}
 
 
-def switched(
-    title: str,
-    maps: Mapping[str, Sequence[Sequence[Number]]],
-    numbers: Table,
-    **about: Unpack[About],
-) -> Figure:
-    """Several maps of the same layers and heads as one, with a switch between them."""
-    every = [by_head(name, values, what="") for name, values in maps.items()]
-    traces = [{**one.traces[0], "visible": one is every[0], "name": one.title} for one in every]
-    layout = {**every[0].layout, "meta": {"one_at_a_time": "Measure"}, "showlegend": False}
-    about["height"] = every[0].height
-    return figure(title, traces, layout, numbers, **about)
-
-
 def ratio_axis(values: Sequence[Number]) -> dict[str, Any]:
     """An axis for ratios: logarithmic, or from zero if no two values are far apart.
 
@@ -265,74 +254,7 @@ def ratio_axis(values: Sequence[Number]) -> dict[str, Any]:
     return {"type": "log", "exponentformat": "power", "dtick": 1 if span < 1e12 else 5}
 
 
-def named_ticks(values: Sequence[float]) -> dict[str, Any]:
-    """Ticks at these numbers, if they are few."""
-    few = list(values) if len(values) <= 10 else []
-    return {"tickvals": few, "ticktext": [f"{value:,}" for value in few]} if few else {}
-
-
 def whole_ticks(count: int) -> dict[str, Any]:
     """Ticks at whole numbers only, not too many."""
     apart = 1 if count <= 16 else -(-count // 9)
     return {"dtick": apart, "tick0": 0, "tickformat": "d", "tickangle": 0}
-
-
-def parts_of_a_whole(
-    title: str,
-    whole: tuple[str, Mapping[str, int]],
-    part: tuple[str, Mapping[str, int]],
-    *,
-    unit: str,
-    **about: Unpack[About],
-) -> Figure:
-    """Two bars, each split up: a whole, and below it a part of that, enlarged to its width."""
-    counts = [
-        (place, name, piece, count, 100 * count / sum(pieces.values()))
-        for place, (name, pieces) in enumerate((whole, part))
-        for piece, count in pieces.items()
-    ]
-    shares: dict[str, list[Number]] = {}
-    for place, _, piece, _, share in counts:
-        shares.setdefault(piece, [None, None])[place] = share
-    rows = tuple(row[1:] for row in counts)
-    table = Table("", ("of", "piece", unit, "share in %"), rows)
-    drawn = bars(title, (whole[0], part[0]), shares, unit="share", numbers=table, **about)
-    shown = axis("share", range=[0, 100.5], ticksuffix=" %", dtick=25)
-    layout = {**drawn.layout, "margin": {"r": 28}, "xaxis": shown, "bargap": 0.45}
-    return replace(drawn, layout=layout, height=190)
-
-
-def closed_curve(
-    title: str,
-    names: Sequence[str],
-    points: Sequence[Sequence[float]],
-    start: str,
-    **about: Unpack[About],
-) -> Figure:
-    """A closed curve in the plane, and where it starts."""
-    x, y = ([point[place] for point in points] for place in (0, 1))
-    line = {
-        "mode": "lines",
-        "name": "weights with the same function",
-        "x": x,
-        "y": y,
-        "line": {"color": "@1", "width": 3},
-        "hoverinfo": "skip",
-    }
-    mark = {
-        "mode": "markers",
-        "name": start,
-        "x": x[:1],
-        "y": y[:1],
-        "marker": {"color": "@2", "size": 11},
-        "hovertemplate": f"{start}<extra></extra>",
-    }
-    layout = {
-        "xaxis": axis(names[0], constrain="domain"),
-        "yaxis": axis(names[1], scaleanchor="x", constrain="domain"),
-        "showlegend": True,
-    }
-    rows = tuple(zip(range(len(x)), x, y, strict=True))
-    table = Table("", ("step", *names), rows, (True, True, True))
-    traces = [{"type": "scatter", **trace} for trace in (line, mark)]
-    return replace(figure(title, traces, layout, table, **about), height=280)

@@ -9,23 +9,10 @@ from math import log10
 
 from segre.checkpoint.info import Info, LayerInfo, Product
 from segre.finding import GROUPS, HOLDS, Finding
-from segre.report.blocks import (
-    Blocks,
-    Cell,
-    Fact,
-    Facts,
-    Figure,
-    Fold,
-    Say,
-    Table,
-    Title,
-    data,
-    on_page,
-    table,
-)
+from segre.report.blocks import Blocks, Cell, Fact, Facts, Figure, Fold, Say, Table, Title, table
 from segre.report.charts import Number, by_head, lines
 from segre.report.dimensions import share
-from segre.report.views import view
+from segre.report.views import data, on_page, view
 
 _MOST_SPECIAL = 8  # lines about special points
 _ONLY = {"eps=0": "only at eps = 0", "softmax": "only after the output softmax"}

@@ -12,9 +12,9 @@ from segre.collapse.mechanisms import MechanismStudy
 from segre.collapse.streams import DOMINANT
 from segre.collapse.study import Study
 from segre.fields.interface import Array
-from segre.report.blocks import Blocks, Say, Table, Tile, Title, data, on_page, tiles
+from segre.report.blocks import Blocks, Say, Table, Tile, Title
 from segre.report.depth import logs_of, plots
-from segre.report.views import view
+from segre.report.views import data, on_page, tiles, view
 from segre.values import counted, from_logarithm
 
 _ROWS = 14

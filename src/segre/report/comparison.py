@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 from segre.analysis.comparison import GUARANTEES, Design, Designs
 from segre.analysis.part import percent
 from segre.finding import GROUPS
-from segre.report.blocks import (
-    Blocks,
-    Cell,
-    Facts,
-    Figure,
-    Say,
-    Section,
-    Table,
-    Tile,
-    Title,
-    data,
-    on_page,
-    table,
-)
+from segre.report.blocks import Blocks, Facts, Figure, Say, Table, Tile, Title, table
 from segre.report.charts import bars, lines
 from segre.report.dimensions import known_by, trusted, value_in_words, weakest
-from segre.report.views import view
+from segre.report.views import data, on_page, view
 from segre.values import counted
 
 _AT_ONCE = 6  # designs beside each other
@@ -41,7 +27,10 @@ UNKNOWN = (
 @view
 def of_comparison(found: Designs) -> Blocks:
     """The name of each design, and a line for each quantity; the page has plots, too."""
-    yield Title(f"{counted(len(found.designs), 'design')} side by side", terminal=False)
+    status = weakest(found.found)
+    yield Title(f"{counted(len(found.designs), 'design')} side by side", status, terminal=False)
+    first = tuple(dimension_tile(letter(n), one) for n, one in enumerate(found.designs[:8]))
+    yield on_page([Facts(first)])
     for number, name in enumerate(found.names):
         yield Say(f"{letter(number)}  {name}", wrap=False)
     every = rows(found)
@@ -54,13 +43,22 @@ def of_comparison(found: Designs) -> Blocks:
     yield Say()
     yield Say(explained(found))
     yield data([_in_full(found)])
-    yield on_page(_page(found))
+    yield on_page(_plots(found))
 
 
 def rows(found: Designs) -> list[tuple[str, list[str]]]:
     """Every line of the comparison: its label, and an entry for each design."""
     designs = found.designs
     met = [one.finding.value is not None for one in designs]
+
+    def share(one: Design) -> str:
+        few = one.redundant
+        return "-" if few is None else percent(few, one.finding.parameters, 3)
+
+    def state(one: Design, tokens: int) -> str:
+        kept = one.cost.state(tokens)
+        return "all tokens" if kept is None else short(kept)
+
     said: list[tuple[str, Any]] = [
         ("parameters", lambda one: f"{one.finding.parameters:,}"),
         ("dimension", lambda one: value_in_words(one.finding)),
@@ -71,7 +69,7 @@ def rows(found: Designs) -> list[tuple[str, list[str]]]:
         said.append(("known by", lambda one: _evidence(one, proved=False)))
     said += [
         ("redundant", lambda one: "-" if one.redundant is None else f"{one.redundant:,}"),
-        ("  share", _share),
+        ("  share", share),
     ]
     for group in GROUPS:
         if any(one.pieces[group] for one in designs):
@@ -85,7 +83,7 @@ def rows(found: Designs) -> list[tuple[str, list[str]]]:
     for tokens in found.tokens:
         at = f"t={tokens:,}"
         said.append((f"operations, {at}", lambda one, t=tokens: short(one.cost.total(t))))
-        said.append((f"state, {at}", lambda one, t=tokens: _state(one, t)))
+        said.append((f"state, {at}", lambda one, t=tokens: state(one, t)))
     return [(name, [words(one) for one in designs]) for name, words in said]
 
 
@@ -94,10 +92,6 @@ def _evidence(one: Design, *, proved: bool) -> str:
     if proved is (one.finding.value is None):
         return "-"
     return known_by(one.finding).removeprefix("proved by " if proved else "")
-
-
-def _share(one: Design) -> str:
-    return "-" if one.redundant is None else percent(one.redundant, one.finding.parameters, 3)
 
 
 def exponent_in_words(one: Design) -> str:
@@ -113,11 +107,6 @@ def explained(found: Designs) -> str:
     known = [one.exponents is not None for one in found.designs]
     said = [trusted(found.found), *[EXPONENT + "."] * any(known), *[UNKNOWN] * (not all(known))]
     return " ".join(filter(None, said))
-
-
-def _state(one: Design, tokens: int) -> str:
-    state = one.cost.state(tokens)
-    return "all tokens" if state is None else short(state)
 
 
 def short(number: int) -> str:
@@ -162,34 +151,10 @@ def _in_full(found: Designs) -> Table:
     )
 
 
-def _cell(word: str) -> Cell:
-    """A whole number that is not broken at its commas."""
-    plain = word.replace(",", "")
-    return int(plain) if plain.isdigit() and "," in word else word
-
-
-def _page(found: Designs) -> Blocks:
-    """The dimensions, the table, and plots of dimensions and of operations against tokens."""
-    first = enumerate(found.designs[:8])
-    yield Facts(tuple(dimension_tile(_named(number, one, 48), one) for number, one in first))
-    counts = Counter(known_by(one) for one in found.found)
-    known = ", ".join(f"{count} {words}" for words, count in counts.items())
-    cells = tuple((name, *map(_cell, words)) for name, words in rows(found))
-    letters = (letter(number) for number in range(len(found.names)))
-    yield Section(
-        "comparison",
-        "Side by side",
-        weakest(found.found),
-        f"{counted(len(found.designs), 'design')}. Dimensions: {known}.",
-        "Dimensions are computed or known by a theorem, and bounds are labelled. Exponents "
-        "follow from how attention weights are normalised, masked and gated. Operations and "
-        "state are counted.",
-        blocks=(
-            Table("Designs side by side", ("", *letters), cells, note=explained(found)),
-            _dimensions(found),
-            _operations(found),
-        ),
-    )
+def _plots(found: Designs) -> Blocks:
+    """Dimensions as a share of all parameters, and operations against tokens."""
+    yield _dimensions(found)
+    yield _operations(found)
 
 
 def dimension_tile(name: str, one: Design) -> Tile:

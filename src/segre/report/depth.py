@@ -201,13 +201,22 @@ def _of_model(part: Part, found: Curves) -> Blocks:
 def _versions(data: Any, found: Curves) -> Blocks:
     """What becomes of each version, and on what that was measured."""
     known = {str(curve.variant): known_residuals(curve) for curve in found.curves}
+    words = {
+        None: "cannot be judged",
+        False: "stay different",
+        True: "become alike from layer {} on",
+    }
+
+    def outcome(version: Mapping[str, Any]) -> str:
+        return words[version["collapses"]].format(version["from_layer"])
+
     yield table(
         "Relative residual, and what becomes of it",
         data["versions"],
         ("version", lambda one: one["words"]),
         ("before layer 1", lambda one: known[one["variant"]][0]),
         ("after the last layer", lambda one: known[one["variant"]][-1]),
-        ("tokens", _outcome),
+        ("tokens", outcome),
         ("name in commands", lambda one: one["variant"]),
         numeric=(False, True, True, False, False),
     )
@@ -229,14 +238,6 @@ def _versions(data: Any, found: Curves) -> Blocks:
             *dominant,
         )
     )
-
-
-def _outcome(version: Mapping[str, Any]) -> str:
-    if version["collapses"] is None:
-        return "cannot be judged"
-    if not version["collapses"]:
-        return "stay different"
-    return f"become alike from layer {version['from_layer']} on"
 
 
 def verdict(data: Mapping[str, Any]) -> tuple[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,23 +10,9 @@ import numpy as np
 from segre.fields.interface import Array
 from segre.inspect.diagnose import Diagnosis
 from segre.inspect.measure import Finding, Measure
-from segre.report.blocks import (
-    Blocks,
-    Figure,
-    Items,
-    Row,
-    Say,
-    Table,
-    Tile,
-    Title,
-    data,
-    measured,
-    on_page,
-    table,
-    tiles,
-)
-from segre.report.charts import lines, switched
-from segre.report.views import view
+from segre.report.blocks import Blocks, Figure, Items, Row, Say, Table, Tile, Title, table
+from segre.report.charts import by_head, lines
+from segre.report.views import data, measured, on_page, tiles, view
 
 _MOST = 2000  # rows of the table of heads; the document has them all
 _PASS = "All numbers come from the same forward pass."
@@ -176,14 +161,16 @@ def heads_block(
     values = dict(more or {})
     if found is not None:
         values |= {one.title: found.values[one.key] for one in found.measured if one.axis == "head"}
-    figure = switched(
+    maps = [by_head(name, rows.tolist(), what="") for name, rows in values.items()]
+    return Figure(
         title,
-        {name: rows.tolist() for name, rows in values.items()},
+        takeaway or _extremes(*next(iter(values.items()))),
+        tuple({**one.traces[0], "visible": one is maps[0], "name": one.title} for one in maps),
+        {**maps[0].layout, "meta": {"one_at_a_time": "Measure"}, "showlegend": False},
         _heads({**(columns or {}), **values}),
-        takeaway=takeaway or _extremes(*next(iter(values.items()))),
+        maps[0].height,
+        heads=None if found is None else found.heads,
     )
-    details = None if found is None else found.heads
-    return figure if details is None else replace(figure, heads=details.document())
 
 
 def _extremes(title: str, values: Array) -> str:

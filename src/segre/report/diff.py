@@ -8,25 +8,9 @@ from segre.analysis.diff import Diff
 from segre.checkpoint.changes import PIECES, Spot
 from segre.checkpoint.updates import Update
 from segre.files import shown
-from segre.report.blocks import (
-    Blocks,
-    Column,
-    Facts,
-    Figure,
-    Row,
-    Say,
-    Table,
-    Tile,
-    Title,
-    data,
-    elsewhere,
-    measured,
-    on_page,
-    table,
-    terminal,
-)
+from segre.report.blocks import Blocks, Column, Facts, Figure, Row, Say, Table, Tile, Title, table
 from segre.report.charts import heat_map, lines
-from segre.report.views import view
+from segre.report.views import data, elsewhere, measured, on_page, terminal, view
 
 _FEW = 5  # heads, units, tokens
 FAR_APART = 0.5  # relative distance of models that may be unrelated

@@ -6,30 +6,15 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from segre.finding import GROUPS, OWN, Finding, Findings, Status, Symmetry
-from segre.report.blocks import (
-    Blocks,
-    Cell,
-    Fact,
-    Facts,
-    Items,
-    Say,
-    Table,
-    Tile,
-    Title,
-    data,
-    elsewhere,
-    on_page,
-    table,
-    terminal,
-    tiles,
-)
-from segre.report.views import view
+from segre.report.blocks import Blocks, Cell, Fact, Facts, Items, Say, Table, Tile, Title, table
+from segre.report.views import data, elsewhere, on_page, terminal, tiles, view
 from segre.result import claim_in_words
 
 if TYPE_CHECKING:
     from segre.geometry.samples import SampleCount
     from segre.kernel.verify import Verdict
 
+_WHEN = {"exact": "", "eps=0": " (only at eps = 0)", "softmax": " (only after the output softmax)"}
 _LONG = 100_000  # from here on thousands are marked
 _LABELS = ("proved by computation", "proved by theorem", "certain", "likely", "bounded")
 
@@ -114,7 +99,7 @@ def gathered(found: Finding) -> list[Symmetry]:
     for group in GROUPS:
         for one in found.symmetries:
             if one.group == group:
-                named.setdefault((group, one.name + _when(one)), []).append(one)
+                named.setdefault((group, one.name + _WHEN[one.holds]), []).append(one)
     out = []
     for (group, name), alike in named.items():
         places = list(dict.fromkeys(one.where for one in alike))
@@ -124,11 +109,6 @@ def gathered(found: Finding) -> list[Symmetry]:
         where = places[0] if len(places) == 1 else f"{len(places)} {kind}"
         out.append(Symmetry(name, where, sum(one.dimension for one in alike), group))
     return out
-
-
-def _when(symmetry: Symmetry) -> str:
-    words = {"eps=0": " (only at eps = 0)", "softmax": " (only after the output softmax)"}
-    return words.get(symmetry.holds, "")
 
 
 def symmetries_of(found: Finding) -> Table:

@@ -7,23 +7,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from segre.report.blocks import (
-    Blocks,
-    Cell,
-    Facts,
-    Figure,
-    Say,
-    Table,
-    Tile,
-    Title,
-    measured,
-    on_page,
-    table,
-    terminal,
-)
+from segre.report.blocks import Blocks, Cell, Facts, Figure, Say, Table, Tile, Title, table
 from segre.report.charts import axis, figure
 from segre.report.markdown import markdown_of
-from segre.report.views import view
+from segre.report.views import measured, on_page, terminal, view
 from segre.reproduce.claim import Claim
 from segre.reproduce.experiment import Outcome
 from segre.reproduce.found import Mark, Panel, Series
@@ -258,22 +245,20 @@ def of_comparison(found: Comparison) -> Blocks:
 
 def markdown(found: Scoreboard, pictures: str) -> str:
     """The same page for the site; the plot of an experiment is NAME.svg in `pictures`."""
-    return markdown_of(_for_the_site(found, pictures))
-
-
-def _for_the_site(found: Scoreboard, pictures: str) -> Blocks:
-    yield Title("Reproductions")
-    yield Say(
+    said = (
         "Claims of related works, rerun with segre from seeds. This page is made from stored "
         "results (docs/results in the repository); `segre reproduce --all -o results` "
         f"recomputes them. {len(found.outcomes)} experiments, claims: {in_words(found.counts())}."
     )
-    yield replace(_summary(found), title="")
+    blocks = [Title("Reproductions"), Say(said), replace(_summary(found), title="")]
     for one in found.outcomes:
-        yield Say(f"## {one.experiment}")
-        yield Say(f"*{one.question}* {one.work}.")
-        yield Say(f"`{one.command}`. {_seeds(one)}Computed in {one.seconds:.0f} seconds.")
-        yield Say(f"![{one.question}]({pictures}/{one.experiment}.svg)")
-        yield replace(_claims(one), title="")
-        yield from map(table_of, one.found.tables)
-        yield from map(Say, one.found.notes)
+        blocks += [
+            Say(f"## {one.experiment}"),
+            Say(f"*{one.question}* {one.work}."),
+            Say(f"`{one.command}`. {_seeds(one)}Computed in {one.seconds:.0f} seconds."),
+            Say(f"![{one.question}]({pictures}/{one.experiment}.svg)"),
+            replace(_claims(one), title=""),
+            *map(table_of, one.found.tables),
+            *map(Say, one.found.notes),
+        ]
+    return markdown_of(blocks)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from segre.finding import GROUPS
 from segre.geometry.choice import Choice
 from segre.geometry.explain import Explanation
-from segre.report.blocks import Blocks, Fact, Facts, Say, Tile, Title, data, elsewhere
+from segre.report.blocks import Blocks, Fact, Facts, Say, Tile, Title
 from segre.report.dimensions import (
     share,
     status_in_words,
@@ -15,7 +15,7 @@ from segre.report.dimensions import (
     unexplained,
     value_in_words,
 )
-from segre.report.views import view
+from segre.report.views import data, elsewhere, view
 from segre.values import counted, listed
 
 _NUMBER = 15  # letters

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from segre.checkpoint.content_hash import STEPS, ContentHash, Hashes
 from segre.checkpoint.lineage import Lineage, Relation
-from segre.report.blocks import Blocks, Facts, Figure, Say, Title, Tree, data, on_page, table
+from segre.report.blocks import Blocks, Facts, Figure, Say, Title, Tree, table
 from segre.report.charts import axis, heat_map
-from segre.report.views import view
+from segre.report.views import data, on_page, view
 
 _COLOURS = {"unrelated": "bold yellow", "undecided": "bold yellow"}
 _EDGES = 4
@@ -26,21 +26,16 @@ def of_relation(found: Relation) -> Blocks:
     yield Say(found.said, _COLOURS.get(found.verdict, "bold green"))
     yield Say(found.reason)
     if found.kinship is not None:
-        yield Say(f"relatives: {_relatives(found)}; {found.calibration}")
+        kin, digits = found.kinship, found.digits - 2
+        mean = "" if None in (kin.heads, kin.units) else f", mean {kin.share:.{digits}%}"
+        asked = f"{kin.in_words(digits)} ({kin.members:,} asked{mean})"
+        yield Say(f"relatives: {asked}; {found.calibration}")
     if found.related:
         yield Say(
             "this is evidence of a common origin; it does not show which checkpoint came first",
             "dim",
         )
     yield from _pairs(found)
-
-
-def _relatives(found: Relation) -> str:
-    """How many heads and units have their nearest relative in the other model."""
-    kin, digits = found.kinship, found.digits - 2
-    assert kin is not None
-    mean = "" if None in (kin.heads, kin.units) else f", mean {kin.share:.{digits}%}"
-    return f"{kin.in_words(digits)} ({kin.members:,} asked{mean})"
 
 
 @view

@@ -32,7 +32,11 @@ def _paragraphs(block: Block) -> Iterator[str]:
             yield "\n".join(f"- **{name}** {value} {words}".rstrip() for name, value, words in told)
         case Table(title, note=note):
             yield from [f"{title}:"] * bool(title)
-            yield "\n".join(_grid(block))
+            rule = "|".join("---:" if right else "---" for right in block.right)
+            names = [table_cell(name) or " " for name in block.columns]
+            cells = (map(table_cell, cells_of(block, row)) for row in block.rows)
+            first, *rest = (f"| {' | '.join(line)} |" for line in (names, *cells))
+            yield "\n".join([first, f"|{rule}|", *rest])
             yield from [note] * bool(note)
         case Tree():
             yield "\n".join(_branches(block))
@@ -42,13 +46,6 @@ def _branches(tree: Tree, depth: int = 0) -> Iterator[str]:
     yield f"{'  ' * depth}- {tree.name}"
     for branch in tree.branches:
         yield from _branches(branch, depth + 1)
-
-
-def _grid(table: Table) -> Iterator[str]:
-    yield f"| {' | '.join(table_cell(name) or ' ' for name in table.columns)} |"
-    yield "|" + "|".join("---:" if right else "---" for right in table.right) + "|"
-    for row in table.rows:
-        yield f"| {' | '.join(map(table_cell, cells_of(table, row)))} |"
 
 
 def table_cell(text: str) -> str:

@@ -25,15 +25,12 @@ from segre.report.blocks import (
     Section,
     Tile,
     Title,
-    data,
-    elsewhere,
     table,
-    terminal,
 )
 from segre.report.charts import by_head
 from segre.report.diagnosis import findings_block, heads_block, meanings
 from segre.report.dimensions import redundant_tile, status_in_words, value_in_words
-from segre.report.views import view
+from segre.report.views import data, elsewhere, terminal, view
 
 _SHORT = {
     "findings": "Findings",
@@ -76,19 +73,14 @@ def of_part(part: Part) -> Blocks:
 def _in_short(part: Part) -> Section:
     """The answer with what its plots add to it, and the findings by number."""
     data = part.data or {}
-    more = [part.takeaways[key] for key in _added(part) if key in part.takeaways]
+    adding = {"weights": ("conditions",), "depth": ("depth", "what-if")}  # others repeat the answer
+    added = () if data.get("kind") == "stack" else adding.get(part.key, ())
+    more = [part.takeaways[key] for key in added if key in part.takeaways]
     found = [f"{number}. {one['what']}" for number, one in enumerate(data.get("findings", ()), 1)]
     said = "\n".join([" ".join([part.lead or part.reason, *more]), *found])
     title = _SHORT.get(part.key, part.title)
     lead, reason = (said, "") if part.lead else ("", said)
     return Section(part.key, title, part.label, lead, reason=reason)
-
-
-def _added(part: Part) -> tuple[str, ...]:
-    """The plots whose sentences say more than the answer does; the others repeat it."""
-    if part.key == "depth" and (part.data or {}).get("kind") == "model":
-        return "depth", "what-if"
-    return ("conditions",) if part.key == "weights" else ()
 
 
 def section_of(part: Part) -> Section:
@@ -154,56 +146,39 @@ def _spectrum(part: Part, name: str) -> Block:
 def tiles(analysis: Analysis) -> Iterator[Tile]:
     """The numbers to see first, of the parts that ran."""
     yield Tile("Parameters", f"{analysis.spec.parameters:,}", "exact")
-    for key, tiles_of in _TILES.items():
-        if key in analysis and analysis[key].data is not None:
-            yield from tiles_of(analysis[key])
+    ran = {part.key: part for part in analysis.parts if part.data is not None}
+    if part := ran.get("findings"):
+        remark = f"on {part.found['inputs']['tokens']} tokens"
+        yield Tile("Things that stand out", str(len(part.found["findings"])), part.status, remark)
+    if part := ran.get("dimension"):
+        found: Finding = part.details
+        dimension = value_in_words(found).replace("..", " to ")
+        yield Tile("Functional dimension", dimension, part.label, status_in_words(found))
+        yield from redundant_tile(found)
+    if part := ran.get("proof"):
+        yield _certificate(part)
+    if part := ran.get("depth"):
+        value, remark = depth.verdict(part.found)
+        yield Tile("Tokens with depth", value, part.status, remark)
+    if part := ran.get("weights"):
+        exactly, nearly = part.found["special"]["exactly"], part.found["special"]["nearly"]
+        value = f"nearly: {nearly}" if nearly and not exactly else str(exactly)
+        remark = f"of {len(part.found['measured']['layers'])}"
+        remark += f"; nearly: {nearly}" if nearly and exactly else ""
+        yield Tile("Layers with extra redundancy", value, part.status, remark)
 
 
-def _finding_tile(part: Part) -> Iterator[Tile]:
-    remark = f"on {part.found['inputs']['tokens']} tokens"
-    yield Tile("Things that stand out", str(len(part.found["findings"])), part.status, remark)
-
-
-def _size_tiles(part: Part) -> Iterator[Tile]:
-    found = part.details
-    assert isinstance(found, Finding)
-    dimension = value_in_words(found).replace("..", " to ")
-    yield Tile("Functional dimension", dimension, part.label, status_in_words(found))
-    yield from redundant_tile(found)
-
-
-def _proof_tile(part: Part) -> Iterator[Tile]:
+def _certificate(part: Part) -> Tile:
     if part.found["of"] == "itself":
         computed = part.proved_by != "theorem"
         checked = "the computation" if computed else "hypotheses and count, not the theorem,"
-        yield Tile("Certificate", "valid", part.label, f"{checked} checked by independent code")
-        return
+        return Tile("Certificate", "valid", part.label, f"{checked} checked by independent code")
     valid = sum(one["valid"] for one in part.found["instances"])
     networks = "network" if valid == 1 else "networks"
     remark = f"but valid for {valid} small {networks} of the same design"
-    yield Tile("Certificate", "none at this size", part.status, remark)
+    return Tile("Certificate", "none at this size", part.status, remark)
 
 
-def _depth_tile(part: Part) -> Iterator[Tile]:
-    value, remark = depth.verdict(part.found)
-    yield Tile("Tokens with depth", value, part.status, remark)
-
-
-def _weights_tile(part: Part) -> Iterator[Tile]:
-    exactly, nearly = part.found["special"]["exactly"], part.found["special"]["nearly"]
-    layers = len(part.found["measured"]["layers"])
-    value = f"nearly: {nearly}" if nearly and not exactly else str(exactly)
-    remark = f"of {layers}" if nearly == 0 or not exactly else f"of {layers}; nearly: {nearly}"
-    yield Tile("Layers with extra redundancy", value, part.status, remark)
-
-
-_TILES: dict[str, Callable[[Part], Iterator[Tile]]] = {
-    "findings": _finding_tile,
-    "dimension": _size_tiles,
-    "proof": _proof_tile,
-    "depth": _depth_tile,
-    "weights": _weights_tile,
-}
 _BLOCKS: dict[str, Callable[[Part], Blocks]] = {
     "findings": lambda part: iter([findings_block(part.details)]),
     "what": architecture.of_choices,

@@ -12,10 +12,10 @@ from segre.analysis.part import Part
 from segre.collapse.commands import Paths, PathShares
 from segre.collapse.residual import norm, relative_residual
 from segre.fields.interface import Array
-from segre.report.blocks import Blocks, Figure, Row, Say, Table, Tile, Title, data, on_page, tiles
+from segre.report.blocks import Blocks, Figure, Row, Say, Table, Tile, Title
 from segre.report.charts import by_head, columns
 from segre.report.collapse import number, numbers_table, shown_layers
-from segre.report.views import view
+from segre.report.views import data, on_page, tiles, view
 from segre.values import counted
 
 
@@ -57,8 +57,8 @@ def of_paths(found: Paths) -> Blocks:
     )
     rest = 1 - np.mean(sums.bias_share)
     layers = []
-    for layer in shown_layers(len(heads.shares) - 1):
-        own = _by_head(heads.shares[layer])
+    for layer in shown_layers(len(heads) - 1):
+        own = _by_head(heads[layer])
         largest = int(own.argmax())
         most = f"{_share(own[largest])} (head {largest + 1})"
         layers.append((str(layer + 1), _share(own.sum()), _share(rest - own.sum()), most))
@@ -110,7 +110,7 @@ def _plots(found: Paths) -> Blocks:
     shares = [float(np.mean(share)) for share in found.sums.shares]
     bias = float(np.mean(found.sums.bias_share))
     yield by_length(shares, found.sums.counts, bias, _lengths(found))
-    yield through_heads([_by_head(own).tolist() for own in found.heads.shares])
+    yield through_heads([_by_head(own).tolist() for own in found.heads])
 
 
 def by_length(

@@ -2,22 +2,30 @@
 
 A figure is described by traces and a layout of plotly (`blocks.Figure`). This draws what segre
 uses of them: lines, markers, bars, maps, and curves and surfaces in space; axes that are
-logarithmic, reversed or have given ticks.
+logarithmic, reversed or have given ticks. It is done without pyplot, so that no window is opened,
+no backend is chosen and the plots of a notebook stay as they are.
 """
 
 from __future__ import annotations
 
+import logging
 import textwrap
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from segre.errors import SegreError
+from segre.files import extension, whole_file
+from segre.libraries import library
 from segre.report.blocks import Figure
-from segre.report.drawing import is_interactive, picture, plain_number, require_format
 from segre.report.views import drawn, paged
 
+STATIC = (".png", ".svg", ".pdf")
+INTERACTIVE = (".html",)
 COLOURS = ("#1f5fa8", "#c26a12", "#2c7d4f", "#b3202c", "#7a4fb5", "#5b6770", "#00838f", "#8d6e00")
 _NAMED = {"@ink": "0.2", "@faint": "0.45", "@grid": "0.8"}
 _DASHES = {"solid": "-", "dash": "--", "dot": ":"}
@@ -30,10 +38,72 @@ _MANY = 8  # names in a legend that may cover the plot
 _LONG = 44  # letters of a name
 
 
+def require_format(path: Path, formats: tuple[str, ...] = (*STATIC, *INTERACTIVE)) -> str:
+    """Refuse a file that is not a plot, or cannot be drawn, before anything is computed."""
+    suffix = extension(path, formats)
+    if suffix not in formats:
+        raise SegreError(
+            f"plot {str(path)!r}: unknown file format {path.suffix!r}; allowed: "
+            f"{', '.join(formats)}"
+        )
+    if suffix in STATIC:
+        _matplotlib()
+    return suffix
+
+
+@contextmanager
+def _picture(path: Path, width: float, height: float) -> Iterator[Any]:
+    """A figure to draw on, in inches; its file is written completely or not at all."""
+    suffix = require_format(path, STATIC)
+    from matplotlib.figure import Figure
+    from matplotlib.text import Text
+    from matplotlib.ticker import LogFormatter
+
+    with _matplotlib().rc_context({"text.parse_math": False}):  # a dollar in a name is a dollar
+        figure = Figure(figsize=(width, height), layout="constrained")
+        yield figure
+        for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+            if isinstance(axis.get_major_formatter(), LogFormatter):  # which would write formulas
+                axis.set_major_formatter(lambda value, _: plain_number(value))
+                axis.set_minor_formatter(lambda _value, _: "")
+        for text in figure.findobj(
+            Text
+        ):  # half a pair of surrogates in a name of a file is refused
+            assert isinstance(text, Text)
+            text.set_text(text.get_text().encode("utf-8", "replace").decode())
+        with whole_file(path, suffix) as temporary, warnings.catch_warnings():
+            warnings.filterwarnings("ignore", r"Glyph \d+ ")  # no font has it: a box stands for it
+            figure.savefig(temporary, dpi=160)
+
+
+def plain_number(value: float) -> str:
+    """A number in a few characters.
+
+    >>> plain_number(16384), plain_number(1e6), plain_number(-1e-30), plain_number(0)
+    ('16384', '1e6', '-1e-30', '0')
+    """
+    mantissa, e, exponent = f"{value:g}".partition("e")
+    return f"{mantissa}e{int(exponent)}" if e else mantissa
+
+
+def _matplotlib() -> Any:
+    """The library, imported without its log, which reports that there is no home directory.
+
+    Nothing is lost: matplotlib then keeps its settings in a temporary directory.
+    """
+    log = logging.getLogger("matplotlib")
+    own = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        library("matplotlib.figure", "drawing a plot")
+        return library("matplotlib", "drawing a plot")
+    finally:
+        log.setLevel(own)
+
+
 def draw(answer: object, path: Path) -> None:
     """Draw the plots of an answer in the format given by the file's extension."""
-    require_format(path)
-    if is_interactive(path):
+    if require_format(path) in INTERACTIVE:
         from segre.report.page.render import write_page
 
         write_page(paged(answer), path)
@@ -43,13 +113,13 @@ def draw(answer: object, path: Path) -> None:
 
 def plot(answer: object, path: Path) -> None:
     """Draw the plots of an answer in one picture."""
-    figures = list(drawn(answer))
+    figures = drawn(answer)
     across = min(len(figures), _ACROSS if len(figures) != 4 else 2)
     down = -(-len(figures) // across)
     notes = " ".join(dict.fromkeys(figure.note for figure in figures if figure.note))
     said = " ".join(dict.fromkeys(figure.takeaway for figure in figures if figure.takeaway))
     height = down * max(figure.height for figure in figures) / _DOTS
-    with picture(path, max(6.4, 5.2 * across), max(3.4, 0.6 + height)) as page:
+    with _picture(path, max(6.4, 5.2 * across), max(3.4, 0.6 + height)) as page:
         for place, figure in enumerate(figures, 1):
             solid = {"projection": "3d"} if "scene" in figure.layout else {}
             draw_figure(page.add_subplot(down, across, place, **solid), figure)
@@ -67,13 +137,13 @@ def draw_figure(ax: Any, figure: Figure) -> None:
     if "scene" in layout:
         _solid(ax, figure)
         return
-    bars = _Bars(layout.get("barmode") == "stack", len(shown))
+    ends: dict[Any, float] | None = {} if layout.get("barmode") == "stack" else None
     for place, trace in enumerate(shown):
         kind = trace.get("type", "scatter")
         if kind == "heatmap":
             _map(ax, trace)
         elif kind == "bar":
-            bars.draw(ax, trace, place)
+            _bars(ax, trace, place, ends)
         else:
             _line(ax, trace, place)
     ax.set_title(textwrap.fill(figure.title, 52), fontsize=10)
@@ -186,29 +256,21 @@ def _solid(ax: Any, figure: Figure) -> None:
     ax.set_title(textwrap.fill(figure.title, 52), fontsize=10)
 
 
-class _Bars:
-    """Bars of one plot: stacked, or beside each other."""
-
-    def __init__(self, stacked: bool, count: int) -> None:
-        self.stacked, self.count = stacked, count
-        self.ends: dict[Any, float] = {}
-
-    def draw(self, ax: Any, trace: Mapping[str, Any], place: int) -> None:
-        """Draw one trace, with its words beside the bars."""
-        across = trace.get("orientation") == "h"
-        names, sizes = (trace["y"], trace["x"]) if across else (trace["x"], trace["y"])
-        values = [0.0 if size is None else float(size) for size in sizes]
-        starts = [self.ends.get(name, 0.0) if self.stacked else 0.0 for name in names]
-        colour = _colour(trace.get("marker", {}).get("color"), place)
-        label = trace.get("name")
-        where = list(map(str, names)) if across else _numbers(names)
-        draw, start = (ax.barh, "left") if across else (ax.bar, "bottom")
-        shown = draw(where, values, 0.7, color=colour, label=label, **{start: starts})
-        for name, begin, value in zip(names, starts, values, strict=True):
-            self.ends[name] = begin + value
-        if trace.get("text"):
-            ax.bar_label(shown, trace["text"], fontsize=8, padding=3)
-            ax.margins(x=0.2)
+def _bars(ax: Any, trace: Mapping[str, Any], place: int, ends: dict[Any, float] | None) -> None:
+    """Bars with words beside them, stacked on those that end at `ends`, or beside each other."""
+    across = trace.get("orientation") == "h"
+    names, sizes = (trace["y"], trace["x"]) if across else (trace["x"], trace["y"])
+    values = [0.0 if size is None else float(size) for size in sizes]
+    starts = [0.0 if ends is None else ends.get(name, 0.0) for name in names]
+    where = list(map(str, names)) if across else _numbers(names)
+    draw, start = (ax.barh, "left") if across else (ax.bar, "bottom")
+    look = {"color": _colour(trace.get("marker", {}).get("color"), place), start: starts}
+    shown = draw(where, values, 0.7, label=trace.get("name"), **look)
+    if ends is not None:
+        ends |= {n: begin + value for n, begin, value in zip(names, starts, values, strict=True)}
+    if trace.get("text"):
+        ax.bar_label(shown, trace["text"], fontsize=8, padding=3)
+        ax.margins(x=0.2)
 
 
 def _map(ax: Any, trace: Mapping[str, Any]) -> None:
@@ -255,7 +317,7 @@ def _names(ax: Any, which: str, names: Sequence[Any]) -> None:
 
 
 def _axis(ax: Any, name: str, given: Mapping[str, Any]) -> None:
-    from matplotlib.ticker import LogLocator, MaxNLocator
+    from matplotlib.ticker import EngFormatter, LogLocator, MaxNLocator
 
     axis = ax.xaxis if name == "x" else ax.yaxis
     axis.set_label_text(given.get("title", {}).get("text", ""), fontsize=9)
@@ -272,7 +334,7 @@ def _axis(ax: Any, name: str, given: Mapping[str, Any]) -> None:
         axis.set_ticks(values, given.get("ticktext", [plain_number(x) for x in values]), fontsize=8)
         axis.set_ticks([], minor=True)
     if given.get("tickformat") == "~s":
-        axis.set_major_formatter(lambda value, _: _short(value))
+        axis.set_major_formatter(EngFormatter(sep=""))
     if given.get("rangemode") == "tozero":
         low = min(0, axis.get_view_interval()[0])
         getattr(ax, f"set_{name}lim")(**{"left" if name == "x" else "bottom": low})
@@ -281,15 +343,3 @@ def _axis(ax: Any, name: str, given: Mapping[str, Any]) -> None:
     if given.get("autorange") == "reversed" and not mapped:
         axis.set_inverted(True)
     axis.set_tick_params(labelsize=8)
-
-
-def _short(value: float) -> str:
-    """A tick of a large number: 12k, 3M.
-
-    >>> _short(12000.0), _short(2.5e9), _short(0.0)
-    ('12k', '2.5G', '0')
-    """
-    for power, letter in ((12, "T"), (9, "G"), (6, "M"), (3, "k")):
-        if abs(value) >= 10**power:
-            return f"{value / 10**power:g}{letter}"
-    return f"{value:g}"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from segre.report.blocks import Blocks, Say, Title, data, on_page, table
+from segre.report.blocks import Blocks, Say, Title, table
 from segre.report.charts import Number, lines
-from segre.report.views import view
+from segre.report.views import data, on_page, view
 from segre.sequence.cost import CostLine, Costs
 from segre.values import counted
 

@@ -13,21 +13,7 @@ from segre.analysis.run import Analysis
 from segre.analysis.side_by_side import SideBySide
 from segre.collapse.curves import Curves
 from segre.collapse.variants import ALONE, FULL
-from segre.report.blocks import (
-    Block,
-    Blocks,
-    Facts,
-    Items,
-    Row,
-    Say,
-    Section,
-    Table,
-    Tile,
-    Title,
-    data,
-    measured,
-    on_page,
-)
+from segre.report.blocks import Block, Blocks, Facts, Items, Row, Say, Section, Table, Tile, Title
 from segre.report.charts import residuals
 from segre.report.collapse import power
 from segre.report.comparison import dimension_tile, explained, rows
@@ -35,7 +21,7 @@ from segre.report.depth import known_residuals
 from segre.report.diagnosis import findings_block, heads_block
 from segre.report.diff import facts_block, facts_of, pieces_of, tiles_of
 from segre.report.dimensions import known_by, weakest
-from segre.report.views import view
+from segre.report.views import data, measured, on_page, view
 
 Line = tuple[str, str, str]
 RESIDUALS = "Residual after the last layer"

@@ -10,9 +10,9 @@ import numpy as np
 
 from segre.fields.interface import Array
 from segre.geometry.slices import Cone, Discriminant, FiberCurve, Placed
-from segre.report.blocks import Block, Blocks, Figure, Row, Table, Title, measured, on_page
+from segre.report.blocks import Block, Blocks, Figure, Row, Table, Title
 from segre.report.charts import About, axis, figure, lines
-from segre.report.views import view
+from segre.report.views import measured, on_page, view
 
 _STRATA = {"fold": "@4", "crossing sheets": "@2", "rank drop of A": "@5", "smooth": "@3"}
 _CONE = (("z11 - z22", "2 z12", "z11 + z22"), ("z11 - z22", "z12 + z21", "z12 - z21"))

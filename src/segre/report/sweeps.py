@@ -6,23 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from segre.finding import Status, proved
-from segre.report.blocks import (
-    Blocks,
-    Facts,
-    Figure,
-    Row,
-    Say,
-    Table,
-    Tile,
-    Title,
-    data,
-    measured,
-    on_page,
-    table,
-    tiles,
-)
+from segre.report.blocks import Blocks, Facts, Figure, Row, Say, Table, Tile, Title, table
 from segre.report.charts import Number, axis, figure, heat_map
-from segre.report.views import view
+from segre.report.views import data, measured, on_page, tiles, view
 from segre.sweep.builtin import Builtin
 from segre.sweep.export import table as rows_of_store
 from segre.sweep.fit import Fit

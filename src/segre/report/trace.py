@@ -8,22 +8,10 @@ import numpy as np
 
 from segre.fields.interface import Array
 from segre.inspect.trace import WAYS, Trace
-from segre.report.blocks import (
-    Blocks,
-    Figure,
-    Say,
-    Table,
-    Title,
-    data,
-    elsewhere,
-    measured,
-    on_page,
-    table,
-    terminal,
-)
+from segre.report.blocks import Blocks, Figure, Say, Table, Title, table
 from segre.report.charts import heat_map
 from segre.report.diagnosis import named
-from segre.report.views import view
+from segre.report.views import data, elsewhere, on_page, terminal, view
 from segre.values import listed
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
@@ -46,9 +34,7 @@ def of_trace(found: Trace) -> Blocks:
     yield from (terminal(most), elsewhere(every), data([every]))
     said = terms_in_words(found)
     yield Say(said)
-    how = " ".join(f"{words[:1].upper()}{words[1:]}." for words in WAYS.values())
-    lead, blocks = f"{said[:1].upper()}{said[1:]}.", (_strips(found), every)
-    yield on_page([measured("trace", "Contributions of tokens", lead, how, *blocks)])
+    yield on_page([_strips(found)])
 
 
 def _head(found: Trace) -> str:
@@ -129,4 +115,5 @@ def _strips(found: Trace) -> Figure:
         [_shares(found.scores[way]) for way in WAYS],
         what="size",
         takeaway=_agreement(found, labels),
+        note=" ".join(f"{name[:1].upper()}{name[1:]}: {words}." for name, words in WAYS.items()),
     )

@@ -7,22 +7,9 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
-from segre.report.blocks import (
-    Blocks,
-    Cell,
-    Fact,
-    Facts,
-    Figure,
-    Say,
-    Table,
-    Tile,
-    Title,
-    data,
-    on_page,
-    table,
-)
+from segre.report.blocks import Blocks, Cell, Fact, Facts, Figure, Say, Table, Tile, Title, table
 from segre.report.charts import axis
-from segre.report.views import view
+from segre.report.views import data, on_page, view
 from segre.variety.answer import Number
 from segre.variety.ci import Decomposition, Membership, said
 from segre.variety.critical import Critical
@@ -143,8 +130,8 @@ def _shown(value: Real) -> str:
 
 
 def _exactly(value: Real) -> str:
-    text = str(value) if isinstance(value, Fraction) else ""
-    return text if 0 < len(text) <= 2 * _SHORT else "-"
+    short = isinstance(value, Fraction) and len(str(value)) <= 2 * _SHORT
+    return str(value) if short else "-"
 
 
 def _descents(found: Landscape) -> Blocks:
@@ -166,8 +153,9 @@ def _descents(found: Landscape) -> Blocks:
         if one.boundary:
             levels.setdefault(float(one.point.loss), "boundary, spurious")
     for loss, kind in sorted(levels.items()):
+        named = "minimum" in kind or "spurious" in kind
         level = _curve(kind, [0, last], [loss, loss], "@faint", first=False)
-        line = {"color": "@faint", "dash": _dash(kind), "width": 1}
+        line = {"color": "@faint", "dash": "dash" if named else "dot", "width": 1}
         words = {"mode": "lines+text", "text": ["", f"{loss:.6g}  {kind}"]}
         traces.append({**level, **words, "textposition": "top left", "line": line})
     layout = {
@@ -177,10 +165,6 @@ def _descents(found: Landscape) -> Blocks:
     title = "Losses of gradient descent, and of critical points"
     numbers = Table("Losses", ("output signs", "step", "loss"), tuple(rows))
     yield Figure(title, "", tuple(traces), layout, numbers, height=440)
-
-
-def _dash(kind: str) -> str:
-    return "dash" if "minimum" in kind or "spurious" in kind else "dot"
 
 
 def _curve(

@@ -99,7 +99,9 @@ def paged(answer: Any) -> Page:
     ]
     sections = [one for one in blocks if isinstance(one, Section)]
     if not sections:
-        status: Any = getattr(answer, "label", None) or getattr(answer, "status", "measured")
+        told = [getattr(answer, name, None) for name in ("label", "status")]
+        told += [one.status for one in blocks if isinstance(one, Title)]
+        status: Any = next(filter(None, told), "measured")
         how = getattr(answer, "how", "")
         sections = [Section("answer", title, status, how=how, blocks=blocks)]
     return Page(title, "".join(under[:1]), tuple(tiles_of(blocks)), tuple(sections))
@@ -129,3 +131,38 @@ def tiles_of(blocks: Iterable[Block]) -> Iterable[Tile]:
     for block in blocks:
         if isinstance(block, Facts):
             yield from (row for row in block.rows if isinstance(row, Tile))
+
+
+# --- where blocks are shown ----------------------------------------------------------------------
+
+
+def terminal(*blocks: Block) -> Only:
+    """Blocks that only a terminal shows."""
+    return Only(("terminal",), blocks)
+
+
+def elsewhere(*blocks: Block) -> Only:
+    """Blocks that cards and pages show, and a terminal does not."""
+    return Only(("card", "page"), blocks)
+
+
+def on_page(blocks: Iterable[Block]) -> Only:
+    """What only a page shows: plots, which are also drawn as pictures, long tables, sections."""
+    return Only(("page",), blocks)
+
+
+def data(tables: Iterable[Table]) -> Only:
+    """The table for pandas and CSV, if it is another one than the first that is printed."""
+    return Only(("data",), tables)
+
+
+def tiles(*shown: Tile) -> Only:
+    """Facts that cards and pages show first, and a terminal says in a sentence."""
+    return elsewhere(Facts(shown))
+
+
+def measured(
+    key: str, title: str, lead: str, how: str, *blocks: Block, command: str = ""
+) -> Section:
+    """A section of what was measured."""
+    return Section(key, title, "measured", lead, how, command, blocks)

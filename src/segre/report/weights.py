@@ -15,22 +15,10 @@ from segre.checkpoint.evidence import agreed
 from segre.checkpoint.merge import Merged
 from segre.checkpoint.shrunk import Shrinking
 from segre.files import shown
-from segre.report.blocks import (
-    Blocks,
-    Say,
-    Table,
-    Tile,
-    Title,
-    data,
-    elsewhere,
-    on_page,
-    table,
-    terminal,
-    tiles,
-)
+from segre.report.blocks import Blocks, Say, Table, Tile, Title, table
 from segre.report.charts import lines
 from segre.report.diff import FAR_APART
-from segre.report.views import view
+from segre.report.views import data, elsewhere, on_page, terminal, tiles, view
 
 _COLOURS = {"different": "bold red", "undecided": "bold yellow"}
 _SHOWN = 12
@@ -174,6 +162,12 @@ def _agreeing(found: Comparison | Check) -> Tile:
 
 def _blocks(blocks: Iterable[Compared]) -> Table:
     """Differences compared with the effect of rounding, and the member that differs most."""
+
+    def largest(block: Compared) -> str:
+        name = block.name.removesuffix(f", {block.kind}").removeprefix(f"{block.kind}, ")
+        share = f"{block.ratios[block.worst]:.2g} of {block.limit_of_one:.2g}"
+        return f"{name} ({share})" if len(block.sizes) > 1 else ""
+
     return table(
         "Blocks of weights",
         blocks,
@@ -182,14 +176,9 @@ def _blocks(blocks: Iterable[Compared]) -> Table:
         ("rounding", "sensitivity", ".1g"),
         ("ratio", "ratio", ".2g"),
         ("limit", "limit", ".2g"),
-        ("largest in it", lambda one: _largest(one) if len(one.sizes) > 1 else "", ">"),
+        ("largest in it", largest, ">"),
         wraps=("block", "difference", "rounding", "ratio", "limit", "largest in it"),
     )
-
-
-def _largest(block: Compared) -> str:
-    name = block.name.removesuffix(f", {block.kind}").removeprefix(f"{block.kind}, ")
-    return f"{name} ({block.ratios[block.worst]:.2g} of {block.limit_of_one:.2g})"
 
 
 @view

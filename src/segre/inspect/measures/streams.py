@@ -12,9 +12,8 @@ import numpy as np
 
 from segre.collapse.residual import mean_cosine
 from segre.fields.interface import Array
-from segre.inspect.backward import gradients
 from segre.inspect.measure import Finding, measure, numbered, spoken
-from segre.inspect.recorded import Recorded
+from segre.inspect.recorded import Recorded, gradients
 
 FACTOR = 100.0  # by which a gradient grows or shrinks
 ALIKE = 0.97
