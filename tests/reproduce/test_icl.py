@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from segre.reproduce.icl_descent import (
-    Start,
+    Weights,
     drawn,
     fixed_points,
     levels,
@@ -77,15 +77,15 @@ def test_drawn_sequences_have_the_moments_of_the_closed_form(seed: int) -> None:
 def test_both_parametrisations_start_from_one_function_and_descend() -> None:
     eigenvalues = [0.6, 0.4]
     loss = population(eigenvalues, 10)
-    start = Start.drawn((0, 1, 2), 3, 2, 0.3)
-    path, other = separate(loss, start, 2000, 0.05), merged(loss, start, 2000, 0.05)
-    assert np.allclose(path.W[0], other[0])
-    for W in (path.W, other):
+    start = Weights.drawn((0, 1, 2), 3, 2, 0.3)
+    (path, last), other = separate(loss, start, 2000, 0.05), merged(loss, start, 2000, 0.05)
+    assert np.allclose(path[0], other[0])
+    for W in (path, other):
         losses = loss.value(W)
         assert (np.diff(losses, axis=0) <= 1e-12).all()
     assert np.allclose(loss.value(other)[-1], levels(eigenvalues, 10)[-1], atol=1e-4)
-    W = np.einsum("sh,shi,shj->sij", path.v, path.k, path.q).reshape(3, -1)
-    assert np.allclose(W, path.W[-1])
+    W = np.einsum("sh,shi,shj->sij", last.v, last.k, last.q).reshape(3, -1)
+    assert np.allclose(W, path[-1])
 
 
 def test_steps_are_counted_where_they_are() -> None:

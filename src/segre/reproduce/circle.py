@@ -86,12 +86,15 @@ def run(given: Run) -> Found:
     found = {name: given.each_seed(name, partial(walk, name, **given.options)) for name in VARIANTS}
     tokens = {name: [np.array(one["tokens"]) for one in each] for name, each in found.items()}
     ends = {name: [merged(one) for one in each] for name, each in tokens.items()}
-    alone, *others = VARIANTS
+    never, (alone, *others) = float("inf"), VARIANTS
     claims = (
         PAPER("Attention alone merges the tokens").holds([end is not None for end in ends[alone]]),
         *(
             PAPER(f"With {name}, they merge later or never").holds(
-                _later(ends, name),
+                [
+                    (end or never) > (merged_alone or never)
+                    for end, merged_alone in zip(ends[name], ends[alone], strict=True)
+                ],
                 f"they merge at step {_steps(ends[name])}, and with attention alone at step "
                 f"{_steps(ends[alone])}",
             )
@@ -119,13 +122,6 @@ def run(given: Run) -> Found:
         "training: after --epochs 40 most stay apart.",
     )
     return Found(claims, (table,), _panels(tokens), notes)
-
-
-def _later(ends: dict[str, list[int | None]], name: str) -> list[bool]:
-    """Whether a variant merges the tokens later than attention alone, for each seed."""
-    never = float("inf")
-    pairs = zip(ends[name], ends["attention"], strict=True)
-    return [(never if end is None else end) > (alone or never) for end, alone in pairs]
 
 
 def _steps(ends: Sequence[int | None]) -> str:

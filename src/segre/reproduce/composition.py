@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate
 from math import ceil, log2
 
 import numpy as np
@@ -58,19 +59,16 @@ class Task:
     @property
     def parts(self) -> dict[str, slice]:
         """Coordinates: own position, position before, name, name before, value, symbol."""
-        names, sizes = (
-            ("here", "before", "name", "copied", "value", "symbol"),
-            (*(self.bits, self.bits, self.L * self.m, self.L * self.m, self.m, self.m),),
-        )
-        ends = np.cumsum(sizes).tolist()
-        return {
-            name: slice(end - size, end) for name, size, end in zip(names, sizes, ends, strict=True)
-        }
+        L, m, bits = self.L, self.m, self.bits
+        sizes = {"here": bits, "before": bits, "name": L * m, "copied": L * m}
+        sizes |= {"value": m, "symbol": m}
+        ends = accumulate(sizes.values())
+        return {name: slice(end - sizes[name], end) for name, end in zip(sizes, ends, strict=True)}
 
     @property
     def d(self) -> int:
         """The width of a token."""
-        return 2 * self.bits + 2 * self.L * self.m + 2 * self.m
+        return int(self.parts["symbol"].stop)
 
     @property
     def a(self) -> int:
@@ -82,15 +80,8 @@ class Task:
         full, line = "softmax:causal", "lightning:causal"
         flags = (False, *(self.linear or (False,) * self.L))
         heads = [f"{full}+{line}" if flag else f"{full}*2" for flag in flags]
-        return Network.parse(
-            {
-                "kind": "mix",
-                "d": [self.d] * (self.L + 2),
-                "a": [self.a] * (self.L + 1),
-                "heads": heads,
-                "t": self.tokens,
-            }
-        )
+        sizes = {"d": [self.d] * (self.L + 2), "a": [self.a] * (self.L + 1), "t": self.tokens}
+        return Network.parse({"kind": "mix", "heads": heads, **sizes})
 
 
 def embedding(task: Task, rng: np.random.Generator) -> Array:
@@ -104,27 +95,36 @@ def embedding(task: Task, rng: np.random.Generator) -> Array:
 def weights(task: Task, E: Array) -> Array:
     """The weights, by hand, as one vector."""
     vector = np.zeros(task.spec().parameters)
-    part = task.parts
-    slots = tensors(task.spec())
-    for layer in range(1, task.L + 2):
-        linear = layer > 1 and bool(task.linear) and task.linear[layer - 2]
-        own, other = {}, {}
+    part, slots = task.parts, tensors(task.spec())
+    here, symbol = part["here"], part["symbol"]
+
+    def head(layer: int, place: int) -> Iterator[Array]:
+        """W_K, W_Q and W_V of a head, to be written into."""
         for name in ("W_K", "W_Q", "W_V"):
-            first = slots[str(layer), name]
-            own[name] = vector[first.range].reshape(first.shape)
-            second = slots[str(layer), f"2.{name}"] if linear else first
-            other[name] = vector[second.range].reshape(second.shape)[-1]
-            own[name] = own[name][0]
-        _carry(task, own, part["copied"] if layer == 1 else part["symbol"])
+            both = slots[str(layer), name]
+            slot = slots.get((str(layer), f"2.{name}"), both) if place else both
+            yield vector[slot.range].reshape(slot.shape)[-1 if place else 0]
+
+    for layer in range(1, task.L + 2):
+        # one head attends to its own token, and keeps all coordinates but some
+        W_K, W_Q, W_V = head(layer, 0)
+        W_K[: task.bits, here] = np.eye(task.bits)
+        W_Q[: task.bits, here] = SHARP * np.eye(task.bits)
+        W_V += np.eye(task.d)
+        W_V[part["copied"] if layer == 1 else symbol] = 0
+        # the other one looks up
+        W_K, W_Q, W_V = head(layer, 1)
         if layer == 1:
-            _map(other["W_K"], np.eye(task.bits), part["here"])
-            _map(other["W_Q"], SHARP * np.eye(task.bits), part["before"])
-            _write(other["W_V"], part["copied"], part["name"])
-            continue
-        start = part["copied"].start + (layer - 2) * task.m
-        _map(other["W_K"], E, slice(start, start + task.m))
-        _map(other["W_Q"], E if linear else _sharp(E), part["symbol"])
-        _write(other["W_V"], part["symbol"], part["value"])
+            keys, at, queries, asked = np.eye(task.bits), here, SHARP * np.eye(task.bits), "before"
+            W_V[part["copied"], part["name"]] = np.eye(task.L * task.m)
+        else:
+            linear = bool(task.linear) and task.linear[layer - 2]
+            start = part["copied"].start + (layer - 2) * task.m
+            keys, at = E, slice(start, start + task.m)
+            queries, asked = E if linear else _sharp(E), "symbol"
+            W_V[symbol, part["value"]] = np.eye(task.m)
+        W_K[: len(keys), at] = keys
+        W_Q[: len(queries), part[asked]] = queries
     return vector
 
 
@@ -133,23 +133,6 @@ def _sharp(E: Array) -> Array:
     products = E.T @ E
     ahead = (1 - (products - 2 * np.eye(len(products))).max(axis=0)).min()
     return np.asarray(SHARP / max(ahead, 1e-3) * E)
-
-
-def _carry(task: Task, head: dict[str, Array], replaced: slice) -> None:
-    """A head that attends to its own token and keeps all coordinates but some."""
-    here = task.parts["here"]
-    _map(head["W_K"], np.eye(task.bits), here)
-    _map(head["W_Q"], SHARP * np.eye(task.bits), here)
-    head["W_V"] += np.eye(task.d)
-    head["W_V"][replaced] = 0
-
-
-def _map(target: Array, block: Array, columns: slice) -> None:
-    target[: len(block), columns] = block
-
-
-def _write(target: Array, to: slice, source: slice) -> None:
-    target[to, source] = np.eye(to.stop - to.start)
 
 
 # --- sequences ---------------------------------------------------------------------------------

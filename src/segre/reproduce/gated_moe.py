@@ -12,6 +12,7 @@ conserved quantities of gradient flow: of V V' - O' O only the diagonal.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -119,25 +120,14 @@ def run(given: Run) -> Found:
         "gradient flow", lambda seed, _: {gate: drifts(gate, time, seed) for gate in GATES}
     )
     ranks = given.each_seed("depth", _depth)
-    claims = (
-        LIMITED("Relative difference between the gated layer and the mixture of experts").at_most(
-            1e-13, identity
-        ),
-        *_dimension_claims(counts),
-        *_flow_claims(flows),
-        *_rank_claims(ranks),
-        PAPER(
-            "With the gate, polynomially many samples suffice; without it, exponentially many "
-            "are needed"
-        ).untestable("no experiment can show a rate of sample complexity"),
-    )
     notes = (
         "That the layer is a mixture of experts is the paper's statement. Dimensions, conserved "
         "quantities and exponents are derived here from the symmetry group that remains. Each "
         "dimension is proved by segre: the exact rank mod p meets the upper bound from "
         "symmetries.",
     )
-    return Found(claims, _tables(counts, flows, ranks), _panels(flows, ranks), notes)
+    claims = _claims(identity, counts, flows, ranks)
+    return Found(tuple(claims), _tables(counts, flows, ranks), _panels(flows, ranks), notes)
 
 
 def _count(base: str, gate: str, _kept: Kept) -> dict[str, Any]:
@@ -156,58 +146,37 @@ def _depth(seed: int, _kept: Kept) -> dict[str, Any]:
     return out
 
 
-def _dimension_claims(counts: dict[tuple[str, str], Any]) -> list[Claim]:
-    return [
-        DERIVED(f"Dimension of {base}, {GATES[gate]}").near(
-            value, [_value(counts[base, gate])], tolerance=0
-        )
-        for base, values in DIMENSIONS.items()
-        for gate, value in zip(GATES, values, strict=True)
-    ]
-
-
-def _said(gate: str) -> str:
-    """The name of a gate, capitalised."""
-    return GATES[gate].capitalize()
-
-
-def _value(count: Any) -> float:
-    return float("nan") if count["value"] is None else float(count["value"])
-
-
-def _flow_claims(flows: Seeds) -> list[Claim]:
-    still, moves = 1e-8, 1e-3
-    off = "change of V V' - O' O off the diagonal"
-    return [
-        *(
-            DERIVED(f"{_said(gate)}: {off}").at_most(still, flows.of(gate, "others"))
-            for gate in ("none", "head")
-        ),
-        *(
-            DERIVED(f"{_said(gate)}: change of V V' - O' O on the diagonal").at_most(
-                still, flows.of(gate, "diagonal")
-            )
-            for gate in GATES
-        ),
-        DERIVED(f"{_said('element')}: {off}").at_least(moves, flows.of("element", "others")),
-    ]
-
-
-def _rank_claims(ranks: Seeds) -> list[Claim]:
-    claims = [
-        DERIVED(f"{_said(gate)}: exponent of the relative residual in one layer").near(
-            3 if gate == "none" else 1, ranks.of(gate, "exponent"), tolerance=0.01
-        )
-        for gate in GATES
-    ]
-    claims.append(
-        DERIVED(
-            "log10 of the relative residual after six layers: a gate per element minus no gate"
-        ).at_least(
-            50, [one["element"]["relative"][-1] - one["none"]["relative"][-1] for one in ranks]
-        )
+def _claims(
+    identity: Seeds, counts: dict[tuple[str, str], Any], flows: Seeds, ranks: Seeds
+) -> Iterator[Claim]:
+    said = {gate: label.capitalize() for gate, label in GATES.items()}
+    still, moves, off = 1e-8, 1e-3, "change of V V' - O' O off the diagonal"
+    yield LIMITED("Relative difference between the gated layer and the mixture of experts").at_most(
+        1e-13, identity
     )
-    return claims
+    for base, values in DIMENSIONS.items():
+        for gate, value in zip(GATES, values, strict=True):
+            found = counts[base, gate]["value"]
+            measured = float("nan") if found is None else float(found)
+            claim = DERIVED(f"Dimension of {base}, {GATES[gate]}")
+            yield claim.near(value, [measured], tolerance=0)
+    for gate in ("none", "head"):
+        yield DERIVED(f"{said[gate]}: {off}").at_most(still, flows.of(gate, "others"))
+    for gate in GATES:
+        claim = DERIVED(f"{said[gate]}: change of V V' - O' O on the diagonal")
+        yield claim.at_most(still, flows.of(gate, "diagonal"))
+    yield DERIVED(f"{said['element']}: {off}").at_least(moves, flows.of("element", "others"))
+    for gate in GATES:
+        claim = DERIVED(f"{said[gate]}: exponent of the relative residual in one layer")
+        expected = 3 if gate == "none" else 1
+        yield claim.near(expected, ranks.of(gate, "exponent"), tolerance=0.01)
+    yield DERIVED(
+        "log10 of the relative residual after six layers: a gate per element minus no gate"
+    ).at_least(50, [one["element"]["relative"][-1] - one["none"]["relative"][-1] for one in ranks])
+    yield PAPER(
+        "With the gate, polynomially many samples suffice; without it, exponentially many are "
+        "needed"
+    ).untestable("no experiment can show a rate of sample complexity")
 
 
 def _tables(counts: dict[tuple[str, str], Any], flows: Seeds, ranks: Seeds) -> tuple[Table, ...]:

@@ -138,6 +138,37 @@ def predicted(v: Array, k: Array, q: Array, tokens: Array) -> Array:
 
 
 @dataclass(frozen=True)
+class Weights:
+    """Heads, perhaps of several runs: v (..., heads), k and q (..., heads, D)."""
+
+    v: Array
+    k: Array
+    q: Array
+
+    @classmethod
+    def drawn(cls, seeds: tuple[int, ...], heads: int, size: int, scale: float) -> Weights:
+        """Normal weights: |v| of a head is about `scale`, and so are the lengths of k and q."""
+        every = [
+            np.random.default_rng([seed, 16265]).standard_normal((heads, 1 + 2 * size))
+            for seed in seeds
+        ]
+        numbers = scale * np.stack(every)
+        k, q = np.split(numbers[..., 1:] / np.sqrt(size), 2, axis=-1)
+        return cls(numbers[..., 0], k, q)
+
+    @property
+    def W(self) -> Array:
+        """The sum of v k q^T over heads, as vectors (..., D^2)."""
+        W = (self.v[..., None] * self.k).swapaxes(-1, -2) @ self.q
+        return np.asarray(W.reshape(*W.shape[:-2], -1))
+
+    def slopes(self, G: Array) -> Weights:
+        """The derivatives by v, k and q, where those by W are G (..., D, D)."""
+        to_q, to_k, v = self.k @ G, self.q @ G.swapaxes(-1, -2), self.v[..., None]
+        return Weights((to_q * self.q).sum(axis=-1), v * to_k, v * to_q)
+
+
+@dataclass(frozen=True)
 class FixedPoint:
     """A set of learned directions (numbered from the largest eigenvalue, 1), exactly."""
 
@@ -168,18 +199,15 @@ def _point(
     v = np.array([Fraction(d in chosen) for d in range(size)], dtype=object)
     k = np.array([[v[d] * (e == d) for e in range(size)] for d in range(size)], dtype=object)
     best = [1 / (value * (1 + Fraction(1, context)) + total / context) for value in lam]
-    q = k * np.array(best, dtype=object)[:, None]
-    W = np.matmul((v[:, None] * k).T, q).reshape(-1)
-    G = loss.gradient(W).reshape(size, size)
-    by_v = [k[h] @ G @ q[h] for h in range(size)]
-    by_k = [v[h] * value for h in range(size) for value in G @ q[h]]
-    by_q = [v[h] * value for h in range(size) for value in k[h] @ G]
-    slope = max(abs(value) for value in (*by_v, *by_k, *by_q))
-    by_U = [v[h] * value for h in range(size) for value in G.reshape(-1)]
-    merged_slope = max(abs(value) for value in (*by_v, *by_U))
-    return FixedPoint(
-        tuple(d + 1 for d in chosen), tuple(W), Fraction(loss.value(W)), slope, merged_slope
+    heads = Weights(v, k, k * np.array(best, dtype=object)[:, None])
+    G = loss.gradient(heads.W).reshape(size, size)
+    by = heads.slopes(G)
+    slope = max(abs(value) for part in (by.v, by.k, by.q) for value in part.flat)
+    merged_slope = max(
+        abs(value) for part in (by.v, np.multiply.outer(v, G)) for value in part.flat
     )
+    directions, W = tuple(d + 1 for d in chosen), heads.W
+    return FixedPoint(directions, tuple(W), Fraction(loss.value(W)), slope, merged_slope)
 
 
 def steps_by_point(path: Array, points: Sequence[FixedPoint], within: float = 0.05) -> Array:
@@ -193,55 +221,19 @@ def steps_by_point(path: Array, points: Sequence[FixedPoint], within: float = 0.
     return np.array(counts)
 
 
-@dataclass(frozen=True)
-class Start:
-    """Weights of several runs at the start: v (runs, heads), k and q (runs, heads, D)."""
-
-    v: Array
-    k: Array
-    q: Array
-
-    @classmethod
-    def drawn(cls, seeds: tuple[int, ...], heads: int, size: int, scale: float) -> Start:
-        """Normal weights: |v| of a head is about `scale`, and so are the lengths of k and q."""
-        every = [
-            np.random.default_rng([seed, 16265]).standard_normal((heads, 1 + 2 * size))
-            for seed in seeds
-        ]
-        numbers = scale * np.stack(every)
-        k, q = np.split(numbers[..., 1:] / np.sqrt(size), 2, axis=-1)
-        return cls(numbers[..., 0], k, q)
+def separate(loss: Quadratic, start: Weights, steps: int, rate: float) -> tuple[Array, Weights]:
+    """Descent on v, k and q: W at every step (steps + 1, runs, D^2), and the last weights."""
+    runs, _, size = start.k.shape
+    now, path = start, np.empty((steps + 1, runs, size * size))
+    path[0] = now.W
+    for step in range(steps):
+        by = now.slopes(rate * loss.gradient(path[step]).reshape(runs, size, size))
+        now = Weights(now.v - by.v, now.k - by.k, now.q - by.q)
+        path[step + 1] = now.W
+    return path, now
 
 
-@dataclass(frozen=True)
-class Path:
-    """W at every step, as vectors (steps + 1, runs, D^2), and the last weights."""
-
-    W: Array
-    v: Array
-    k: Array
-    q: Array
-
-
-def separate(loss: Quadratic, start: Start, steps: int, rate: float) -> Path:
-    """Descent on v, k and q, where W is the sum of v k q^T over heads."""
-    v, k, q = start.v, start.k, start.q
-    runs, _, size = k.shape
-    path = np.empty((steps + 1, runs, size * size))
-    for step in range(steps + 1):
-        W = np.matmul((v[..., None] * k).swapaxes(-1, -2), q).reshape(runs, -1)
-        path[step] = W
-        if step == steps:
-            break
-        G = rate * loss.gradient(W).reshape(runs, size, size)
-        to_q = k @ G
-        to_k = q @ G.swapaxes(-1, -2)
-        pulled = v[..., None]
-        v, k, q = v - (to_q * q).sum(axis=-1), k - pulled * to_k, q - pulled * to_q
-    return Path(path, v, k, q)
-
-
-def merged(loss: Quadratic, start: Start, steps: int, rate: float) -> Array:
+def merged(loss: Quadratic, start: Weights, steps: int, rate: float) -> Array:
     """Descent on v and a D x D matrix U for each head, from the same function: U = k q^T.
 
     W is the sum of v U; the result is W at every step.

@@ -21,7 +21,7 @@ from segre.reproduce.found import Found, Panel, Series, Table
 from segre.reproduce.icl_descent import (
     FixedPoint,
     Quadratic,
-    Start,
+    Weights,
     drawn,
     fixed_points,
     levels,
@@ -46,17 +46,17 @@ Measured = dict[str, Any]
 
 def separate_run(
     loss: Quadratic,
-    start: Start,
+    start: Weights,
     steps: int,
     points: Sequence[FixedPoint],
     seeds: tuple[int, ...],
     tested: int,
 ) -> dict[str, Any]:
     """Key and query separate, on the expected loss; then the trained layer on drawn sequences."""
-    path = separate(loss, start, steps, RATE)
-    found = _summary(loss, path.W, points)
+    path, last = separate(loss, start, steps, RATE)
+    found = _summary(loss, path, points)
     off = []
-    for expected, seed, v, k, q in zip(found["last"], seeds, path.v, path.k, path.q, strict=True):
+    for expected, seed, v, k, q in zip(found["last"], seeds, last.v, last.k, last.q, strict=True):
         rng = np.random.default_rng([seed, 2501])
         tokens, labels = sequences(SIZES, CONTEXT, tested, rng)
         errors = (labels - predicted(v, k, q, tokens)) ** 2
@@ -75,7 +75,7 @@ def _summary(loss: Quadratic, path: Array, points: Sequence[FixedPoint]) -> dict
 
 
 def data_run(
-    loss: Quadratic, start: Start, steps: int, seeds: tuple[int, ...], count: int
+    loss: Quadratic, start: Weights, steps: int, seeds: tuple[int, ...], count: int
 ) -> dict[str, Any]:
     """The same descent on the mean loss of drawn sequences, and its expected loss."""
     every = [
@@ -87,10 +87,10 @@ def data_run(
         np.stack([one.linear for one in every]),
         np.stack([one.square for one in every]),
     )
-    path = separate(own, start, steps, RATE)
-    known, expected = np.array(LEVELS), loss.value(path.W)[..., None]
+    path, _ = separate(own, start, steps, RATE)
+    known, expected = np.array(LEVELS), loss.value(path)[..., None]
     near_one = (abs(expected - known) <= 0.05 * known).any(axis=-1).mean(axis=0)
-    losses = own.value(path.W)
+    losses = own.value(path)
     return {"last": losses[-1], "near a level": near_one, **_curve(losses)}
 
 
@@ -109,7 +109,7 @@ def run(given: Run) -> Found:
     seeds, scale, count = given.seeds, given.options["init"], given.options["sequences"]
     steps = given.options["steps"] * (4 if given.full else 1)
     points = fixed_points(EIGENVALUES, CONTEXT)
-    start = Start.drawn(seeds, HEADS, len(EIGENVALUES), scale)
+    start = Weights.drawn(seeds, HEADS, len(EIGENVALUES), scale)
     loss = population(SIZES, CONTEXT)
     given.progress("key and query separate", 0, 3)
     apart = given.unit(

@@ -180,29 +180,21 @@ def _measured(seed: int, d: int, counts: tuple[int, ...], samples: int) -> dict[
 
 
 def _claims(found: dict[int, Seeds], counts: tuple[int, ...]) -> list[Claim]:
-    seeds = range(len(found[WIDTHS[0]]))
-    last = len(counts) - 1
-    middle = counts.index(64) if 64 in counts else last
+    middle = counts.index(64) if 64 in counts else len(counts) - 1
+    full, off = (np.array([each.of(name) for each in found.values()]) for name in ("full", "off"))
+    errors = np.array([each.of("errors") for each in found.values()])  # (widths, seeds, counts)
     return [
         LIMITED(
             f"One full-rank head on up to {TOKENS[-1]} tokens: largest error over all widths"
-        ).at_most(
-            0.001,
-            [max(error for d in WIDTHS for error in found[d][seed]["full"]) for seed in seeds],
-        ),
+        ).at_most(0.001, full.max(axis=(0, 2)).tolist()),
         FORMULA(
             "Heads of rank one: the error falls each time the number of heads is quadrupled"
-        ).holds(
-            [all((np.diff(found[d][seed]["errors"]) < 0).all() for d in WIDTHS) for seed in seeds]
-        ),
+        ).holds((np.diff(errors) < 0).all(axis=(0, 2)).tolist()),
         PAPER(f"With {counts[middle]} heads, the error grows with the width").holds(
-            [
-                bool((np.diff([found[d][seed]["errors"][middle] for d in WIDTHS]) > 0).all())
-                for seed in seeds
-            ]
+            (np.diff(errors[..., middle], axis=0) > 0).all(axis=0).tolist()
         ),
         FORMULA("Heads run by segre: difference from the closed form, in standard errors").at_most(
-            4, [max(abs(found[d][seed]["off"]) for d in WIDTHS) for seed in seeds]
+            4, abs(off).max(axis=0).tolist()
         ),
         PAPER("Exponentially many heads of low rank are necessary").untestable(
             "this is a lower bound over all heads; random heads show only what random heads can do"

@@ -13,6 +13,7 @@ from hashlib import blake2b
 from typing import Any, Literal
 
 from segre.errors import SweepError
+from segre.json_data import stated
 from segre.sweep.expression import Expression
 from segre.sweep.names import with_entries
 
@@ -63,16 +64,8 @@ class Row:
 
     def document(self) -> dict[str, Any]:
         """The row as plain data, for JSON."""
-        return {
-            "digest": self.digest,
-            "spec": self.spec,
-            "fields": dict(self.fields),
-            **self.results(),
-            "claim": self.claim,
-            "evidence": dict(self.evidence),
-            "seed": self.seed,
-            "seconds": self.seconds,
-        }
+        first = stated(self, "digest spec fields")
+        return first | self.results() | stated(self, "claim evidence seed seconds")
 
     def stored(self, plan: str) -> tuple[Any, ...]:
         """The columns, and their checksum in the sweep whose plan has that digest."""

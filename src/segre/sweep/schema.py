@@ -9,9 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from segre.sweep.database import MARK
@@ -172,10 +170,9 @@ def _tables_of(db: sqlite3.Connection) -> list[tuple[Any, ...]]:
     return sorted(db.execute("SELECT type, name, tbl_name, sql FROM sqlite_master"), key=str)
 
 
-@cache
 def _tables(version: int) -> list[tuple[Any, ...]]:
-    """How SQLite describes the tables of a version."""
-    with closing(sqlite3.connect(":memory:")) as db:
-        for statement in _TABLES[version]:
-            db.execute(statement)
-        return _tables_of(db)
+    """How SQLite describes the tables of a version, each with the index of its key."""
+    found: list[tuple[Any, ...]] = []
+    for name, sql in zip(("sweep", "results"), _TABLES[version], strict=True):
+        found += [("table", name, name, sql), ("index", f"sqlite_autoindex_{name}_1", name, None)]
+    return sorted(found, key=str)
