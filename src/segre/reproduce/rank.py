@@ -189,9 +189,9 @@ def _claims(found: dict[int, Seeds], counts: tuple[int, ...]) -> list[Claim]:
         ).at_most(0.001, full.max(axis=(0, 2)).tolist()),
         FORMULA(
             "Heads of rank one: the error falls each time the number of heads is quadrupled"
-        ).holds((np.diff(errors) < 0).all(axis=(0, 2)).tolist()),
+        ).holds([bool((np.diff(each) < 0).all()) for each in errors.swapaxes(0, 1)]),
         PAPER(f"With {counts[middle]} heads, the error grows with the width").holds(
-            (np.diff(errors[..., middle], axis=0) > 0).all(axis=0).tolist()
+            [bool((np.diff(each) > 0).all()) for each in errors[..., middle].T]
         ),
         FORMULA("Heads run by segre: difference from the closed form, in standard errors").at_most(
             4, abs(off).max(axis=0).tolist()
