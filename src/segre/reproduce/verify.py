@@ -50,9 +50,8 @@ def _certified(spec: str, dimension: int | None) -> Verified:
     if dimension is None:
         return Verified(0, 0, 1, (), 0)
     verdict = check(certify(spec, method="exact"))
-    stored, computed, what = dimension, verdict.upper, "dimension"
-    if not verdict.valid:
-        what, stored, computed = "certificate", "valid", verdict.reason
     agrees = (verdict.lower, verdict.upper) == (dimension, dimension)
-    differences = () if agrees else (Difference(spec, what, stored, computed),)
-    return Verified(1, 1, 0, differences, 0, confirmed=int(agrees))
+    wrong = Difference(spec, "dimension", dimension, verdict.upper)
+    if not verdict.valid:
+        wrong = Difference(spec, "certificate", "valid", verdict.reason)
+    return Verified(1, 1, 0, () if agrees else (wrong,), 0, confirmed=int(agrees))
