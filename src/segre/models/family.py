@@ -31,6 +31,12 @@ BESIDE = tuple(
     for name in ("vision_tower.", "vision_model.", "visual.", "multi_modal_projector.")
 )
 
+
+def columns(*keys: str) -> Callable[..., Values]:
+    """What makes a config of the values of these keys, in this order, and what else is said."""
+    return lambda *values, **rest: {**dict(zip(keys, values, strict=True)), **rest}
+
+
 # --- classes with labels --------------------------------------------------------------------------
 
 
