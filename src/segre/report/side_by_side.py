@@ -15,9 +15,8 @@ from segre.collapse.curves import Curves
 from segre.collapse.variants import ALONE, FULL
 from segre.report.blocks import Block, Blocks, Facts, Items, Row, Say, Section, Table, Tile, Title
 from segre.report.charts import residuals
-from segre.report.collapse import power
 from segre.report.comparison import dimension_tile, explained, rows
-from segre.report.depth import known_residuals
+from segre.report.depth import known_residuals, power
 from segre.report.diagnosis import findings_block, heads_block
 from segre.report.diff import facts_block, facts_of, pieces_of, tiles_of
 from segre.report.dimensions import known_by, weakest
@@ -93,14 +92,12 @@ def depth_rows(found: SideBySide) -> list[Line]:
 
 
 def _ends(found: Analysis) -> dict[str, str]:
-    data = found["depth"].data if "depth" in found else None
-    if data is None:
+    depth = found["depth"].details if "depth" in found else None
+    if depth is None:
         return {}
-    if data["kind"] == "stack":
-        return {"as it is": power(float(np.median([row[-1] for row in data["log10"]["relative"]])))}
-    words = {one["variant"]: one["words"] for one in data["versions"]}
-    logs = {words[curve["variant"]]: curve["log10"][-1] for curve in data["curves"]}
-    return {name: "-" if log is None else power(float(log)) for name, log in logs.items()}
+    if isinstance(depth.found, Curves):
+        return {one.variant.words: power(float(one.log10[-1])) for one in depth.found.curves}
+    return {"as it is": power(depth.value)}
 
 
 def measure_rows(found: SideBySide) -> list[Line]:
@@ -174,12 +171,12 @@ def _section(found: SideBySide, key: str, title: str, *blocks: Block) -> Blocks:
 
 def _depth(found: SideBySide, ends: list[Line]) -> Blocks:
     """The curves of both models, as they are and of attention alone."""
-    curves = [each["depth"].details for each in found.both if "depth" in each]
-    if not curves or not all(isinstance(one, Curves) for one in curves):
+    depths = [each["depth"].details for each in found.both if "depth" in each]
+    if not depths or not all(one and isinstance(one.found, Curves) for one in depths):
         return
     every, last = {}, []
-    for name, one in zip("AB", curves, strict=False):
-        for curve in one.curves:
+    for name, one in zip("AB", depths, strict=False):
+        for curve in one.found.curves:
             if curve.variant in (FULL, ALONE):
                 every[f"{name}: {curve.variant.words}"] = values = known_residuals(curve)
             if curve.variant == FULL:

@@ -32,8 +32,8 @@ from segre.report.blocks import (
 FILES = {
     "catalog": "discovery",
     "checkpoints": "checkpoint.info",
-    "collapse": "collapse.commands",
     "comparison": "analysis.comparison",
+    "depth": "collapse.commands",
     "diagnosis": "inspect.diagnose",
     "diff": "analysis.diff analysis.small_diff",
     "dimensions": "finding geometry.samples kernel.verify",
