@@ -51,7 +51,7 @@ def of_side_by_side(found: SideBySide) -> Blocks:
         yield Say(f"The weights are not compared: {found.no_diff}.")
     else:
         yield Say("From A to B, by segre diff:")
-        yield facts_block(found.changes, 2)
+        yield facts_block(found.changes, "first", "second")
     yield on_page(_page(found, every))
     lines = tuple(line for own in every.values() for line in own)
     yield data([Table("Side by side", ("what", "A", "B"), lines)])
@@ -154,7 +154,7 @@ def _tiles(found: SideBySide) -> Iterator[Tile]:
             remark = f"on {diagnosis.tokens} tokens"
             yield Tile(f"{name}: findings", str(diagnosis.value), "measured", remark)
     if found.changes is not None:
-        yield tiles_of(found.changes)[0]
+        yield next(tiles_of(found.changes))
 
 
 def _section(found: SideBySide, key: str, title: str, *blocks: Block) -> Blocks:
@@ -200,11 +200,11 @@ def _changed(found: SideBySide) -> Section:
     return measured(
         "diff",
         title,
-        f"{dict(facts_of(found.changes))['distance'].capitalize()}.",
+        f"{facts_of(found.changes)['distance'].capitalize()}.",
         "The second model is moved towards the first by symmetries, which do not change its "
         "function. The remaining difference is a change of the function. The command writes a "
         "separate page with `-o FILE.html`.",
-        facts_block(found.changes, 2),
+        facts_block(found.changes, "first", "second"),
         pieces_of(found.changes),
         command=found.commands.get("diff", ""),
     )

@@ -35,7 +35,7 @@ FILES = {
     "comparison": "analysis.comparison",
     "depth": "collapse.commands",
     "diagnosis": "inspect.diagnose",
-    "diff": "analysis.diff analysis.small_diff",
+    "diff": "analysis.diff",
     "dimensions": "finding geometry.samples kernel.verify",
     "doctor": "doctor",
     "experiments": "reproduce.experiment reproduce.scoreboard reproduce.theorems",
