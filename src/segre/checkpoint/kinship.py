@@ -110,18 +110,17 @@ def kinship(one: Model, two: Model, progress: Progress = no_progress) -> Kinship
                 alive = [_writing(sizes(w).ravel()) for w in both]
                 silent += [int((~x).sum()) for x in alive]
                 counts[kind].append(_count(likeness(one.spec.at(part), both, alive, rng), rng))
-    known = {
-        kind: x for kind, found in counts.items() if found and (x := sum(found, np.zeros(())))[0]
-    }
-    shares = {kind: float(x[1] / x[0]) for kind, x in known.items()}
-    draws = np.mean([x[3:] / x[0] for x in known.values()], axis=0) if known else np.ones(1)
+    totals = {kind: sum(found, np.zeros(3 + DRAWS)) for kind, found in counts.items()}
+    shares = {kind: x / x[0] for kind, x in totals.items() if x[0]}
+    means = np.mean([*shares.values()], axis=0) if shares else np.array([0.0, 0.0, 0.0, 1.0])
+    heads, units = (float(shares[kind][1]) if kind in shares else None for kind in totals)
     return Kinship(
-        shares.get("heads"),
-        shares.get("units"),
-        int(sum(x[0] for x in known.values())),
-        float(np.mean([x[2] / x[0] for x in known.values()])) if known else 0.0,
-        float(draws.mean()),
-        float(draws.std()),
+        heads,
+        units,
+        int(sum(x[0] for x in totals.values())),
+        float(means[2]),
+        float(means[3:].mean()),
+        float(means[3:].std()),
         (int(silent[0]), int(silent[1])),
         float(squares[1] / squares[0] - 1) if squares[0] else 0.0,
     )
