@@ -183,12 +183,12 @@ class Slack(Freedom):
 
     def directions(self, w: Weights) -> Array:
         """What has no effect, as rows, seen by the tensor itself; of floats, of length 1."""
-        return self._forms(w)[0]
+        return self._forms(w, valued=False)[0]
 
-    def _forms(self, w: Weights) -> tuple[Array, Array | None]:
+    def _forms(self, w: Weights, *, valued: bool = True) -> tuple[Array, Array | None]:
         """The directions, and the value that each has on all vectors of the space."""
         D, value = self.forms.directions(w), None
-        if self.forms.value is not None:
+        if self.forms.value is not None and valued:
             value = self.forms.value(w)
         if self.port.gain is not None:
             D = np.asarray(w.field.mul(D, w.inverse(*self.port.gain).reshape(1, -1)))
