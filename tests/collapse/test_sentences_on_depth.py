@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from segre.analysis.depth import _with_depth
+from segre.collapse.commands import Depth
 from segre.collapse.curves import FLOOR, Curve, Curves
 from segre.collapse.mechanisms import MechanismStudy, Step, mechanism_advice
 from segre.collapse.streams import DOMINANT, Sink
@@ -291,10 +292,7 @@ def test_numbers_below_all_floats_are_written_once() -> None:
 def test_the_takeaway_and_the_tile_of_a_stack() -> None:
     for seed in range(200):
         found = stack_of(seed)
-        rows = {"relative": found.own.relative.tolist()}
-        other = None if found.other is None else {"relative": found.other.relative.tolist()}
-        document = {"log10": rows, "other": other, "skip": found.skip, "kind": "stack"}
-        said, (tile, remark) = _with_depth(document), verdict(document)
+        said, (tile, remark) = _with_depth(found), verdict(Depth(found, []))
         ends = [middle(found.own.relative)[-1]]
         ends += [] if found.other is None else [middle(found.other.relative)[-1]]
         words = [

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
+from functools import partial
 from math import exp2, log10
 from typing import Any
 
@@ -28,7 +28,6 @@ from segre.collapse.residual import norm
 from segre.collapse.split import CERTAIN, ROUNDING, log10_of
 from segre.collapse.variants import Variant
 from segre.fields import Real
-from segre.fields.circle import Frequencies
 from segre.fields.interface import Array
 from segre.transformer.forward import AFTER, ATTENTION, MLP, Place, Tokens, run
 
@@ -59,6 +58,15 @@ class Apart:
     def whole(self) -> Array:
         """The columns, as far as floats can tell."""
         return np.asarray(self.mean + self.step)
+
+    def rearranged(self, place: Callable[[Array], Array]) -> Apart:
+        """The same with rows in other places, or added up."""
+        return Apart(place(self.mean), place(self.rest), self.exponent, place(self.noise))
+
+    def mapped(self, one: Callable[[Array], Array], size: Callable[[Array], Array]) -> Apart:
+        """Through a linear map; `size` is the map with the absolute values of its entries."""
+        loose = self.noise + ROUNDING * np.abs(self.rest)
+        return Apart(one(self.mean), one(self.rest), self.exponent, size(loose))
 
     def settled(self) -> Apart:
         """The same after a sub-layer: the mean is that of all columns, the noise is judged."""
@@ -99,37 +107,12 @@ class Scores:
         return np.asarray(self.factor * sum(every))
 
 
-class ApartField:
+class ApartField(Real):
     """The operations of the forward map on `Apart`; weights and constants are plain arrays."""
-
-    dtype = np.dtype(np.float64)
-
-    def __init__(self) -> None:
-        self.plain = Real()
-
-    def constant(self, x: Array) -> Array:
-        """Numbers that are the same for all inputs."""
-        return self.plain.constant(x)
-
-    def fraction(self, value: Fraction) -> Array:
-        """A rational number."""
-        return self.plain.fraction(value)
-
-    def surd(self, n: int, over_pi: bool = False) -> Array:
-        """A square root."""
-        return self.plain.surd(n, over_pi)
-
-    def absorbed(self, *given: Fraction) -> Array:
-        """A factor."""
-        return self.plain.absorbed(*given)
-
-    def turns(self, speed: Frequencies, count: int) -> tuple[Array, Array]:
-        """Rotations."""
-        return self.plain.turns(speed, count)
 
     def largest(self, x: Any, count: int, groups: int = 0, within: int = 0) -> Array:
         """Which entries are largest."""
-        return self.plain.largest(x.whole, count, groups, within)
+        return super().largest(x.whole, count, groups, within)
 
     def add(self, x: Any, y: Any) -> Any:
         """Entrywise sum."""
@@ -142,7 +125,7 @@ class ApartField:
         if not isinstance(x, Apart):
             x, y = y, x
         if not isinstance(x, Apart):
-            return self.plain.add(x, y)
+            return super().add(x, y)
         if not isinstance(y, Apart):
             if y.shape[-1] == 1:
                 return replace(x, mean=x.mean + y)
@@ -160,7 +143,7 @@ class ApartField:
         if not isinstance(x, Apart):
             x, y = y, x
         if not isinstance(x, Apart):
-            return self.plain.mul(x, y)
+            return super().mul(x, y)
         if not isinstance(y, Apart):
             if y.shape[-1] > 1 and (y != y[..., :1]).any():
                 return Apart.of(x.whole * y)
@@ -184,35 +167,26 @@ class ApartField:
             mean = np.broadcast_to(x.mean + common, (*own.shape[:-1], 1))
             return _scaled(mean, own, x.exponent + exponent, noise)
         if not isinstance(y, Apart):
-            return self.plain.matmul(x, y)
-        loose = y.noise + ROUNDING * np.abs(y.rest)
-        return self._through(self.plain.matmul, x, y, loose)
+            return super().matmul(x, y)
+        return y.mapped(partial(super().matmul, x), partial(super().matmul, np.abs(x)))
 
-    def joined(self, maps: Array, parts: Apart, heads: tuple[int, int]) -> Apart:
+    def joined(self, maps: Array, parts: Any, heads: tuple[int, int]) -> Any:
         """maps @ parts, summed over heads."""
-        loose = parts.noise + ROUNDING * np.abs(parts.rest)
-        return self._through(lambda w, x: self.plain.joined(w, x, heads), maps, parts, loose)
-
-    def _through(
-        self, product: Callable[[Array, Array], Array], w: Array, x: Apart, loose: Array
-    ) -> Apart:
-        return Apart(product(w, x.mean), product(w, x.rest), x.exponent, product(np.abs(w), loose))
+        own = partial(super().joined, heads=heads)
+        return parts.mapped(partial(own, maps), partial(own, np.abs(maps)))
 
     def transpose(self, x: Any) -> Any:
         """Rows and columns exchanged."""
-        return Turned(x) if isinstance(x, Apart) else self.plain.transpose(x)
+        return Turned(x) if isinstance(x, Apart) else super().transpose(x)
 
-    def permuted(self, x: Apart, order: Array) -> Apart:
+    def permuted(self, x: Any, order: Array) -> Any:
         """The rows in another order."""
-        mean, rest, noise = (self.plain.permuted(y, order) for y in (x.mean, x.rest, x.noise))
-        return Apart(mean, rest, x.exponent, noise)
+        return x.rearranged(partial(super().permuted, order=order))
 
     def sum(self, x: Any, axis: int) -> Any:
         """Sum along an axis, kept."""
-        if not isinstance(x, Apart):
-            return self.plain.sum(x, axis)
-        mean, rest, noise = (self.plain.sum(y, axis) for y in (x.mean, x.rest, x.noise))
-        return Apart(mean, rest, x.exponent, noise)
+        own = partial(super().sum, axis=axis)
+        return x.rearranged(own) if isinstance(x, Apart) else own(x)
 
     def softmax(
         self,
@@ -220,7 +194,7 @@ class ApartField:
         seen: Array | None = None,
         used: Array | None = None,
         sink: bool = False,
-    ) -> Masked | Unmasked:
+    ) -> Any:
         """A pattern: behind a mask, or of scores that are not products, from the whole scores."""
         assert not sink  # patterns sum to one here
         if seen is not None or not isinstance(scores, Scores):
@@ -228,7 +202,7 @@ class ApartField:
             return Masked.of(whole, used)
         return Unmasked.of([_parts(*pair) for pair in scores.pairs], scores.factor)
 
-    def shares(self, x: Apart, chosen: Array | None = None) -> Apart:
+    def shares(self, x: Any, chosen: Array | None = None) -> Any:
         """exp(x), divided by its sum along axis -3: of the chosen entries only, or of all."""
         low = replace(x, mean=x.mean - x.mean.max(axis=-3, keepdims=True))
 
@@ -239,16 +213,15 @@ class ApartField:
         grown = _along(low, np.exp, slope)
         if chosen is not None:
             grown = self.mul(grown, self.constant(chosen))
-        out: Apart = self.mul(grown, self.reciprocal(self.sum(grown, axis=-3)))
-        return out
+        return self.mul(grown, self.reciprocal(self.sum(grown, axis=-3)))
 
     def sigmoid(self, x: Any) -> Any:
         """1 / (1 + exp(-x))."""
         if isinstance(x, Scores):
-            return self.plain.sigmoid(x.whole)
+            x = x.whole
+        s = super().sigmoid
         if not isinstance(x, Apart):
-            return self.plain.sigmoid(x)
-        s = self.plain.sigmoid
+            return s(x)
 
         def slope(a: Array, h: Array) -> Array:
             near = np.abs(h) < 1
@@ -259,22 +232,22 @@ class ApartField:
 
         return _along(x, s, slope)
 
-    def cdf(self, x: Apart) -> Apart:
+    def cdf(self, x: Any) -> Any:
         """Normal distribution function."""
-        cdf = self.plain.cdf
+        cdf = super().cdf
         return _along(x, cdf, lambda a, h: mean_over(normal_density, cdf, a, h))
 
-    def sqrt(self, x: Apart) -> Apart:
+    def sqrt(self, x: Any) -> Any:
         """Square root."""
         return _along(x, np.sqrt, lambda a, h: 1 / (np.sqrt(a) + np.sqrt(a + h)))
 
-    def reciprocal(self, x: Apart) -> Apart:
+    def reciprocal(self, x: Any) -> Any:
         """Entrywise inverse."""
         return _along(x, np.reciprocal, lambda a, h: -1 / (a * (a + h)))
 
-    def relu(self, x: Apart) -> Apart:
+    def relu(self, x: Any) -> Any:
         """The larger of x and 0."""
-        return _along(x, self.plain.relu, lambda a, h: mean_slope("relu", a, h))
+        return _along(x, super().relu, lambda a, h: mean_slope("relu", a, h))
 
 
 def _along(

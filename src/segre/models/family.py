@@ -89,9 +89,10 @@ def encoder_labels(name: str) -> tuple[Labelled, ...]:
 
 
 def fourfold(given: Mapping[str, Any]) -> Values:
-    """MLPs four times as wide as the stream, if there are MLPs."""
-    d = given.get("d")
-    return {"ff": 4 * d} if isinstance(d, int) and given.get("mlp") != "none" else {}
+    """MLPs four times as wide as the stream, if there are MLPs; no offset of other positions."""
+    d, learned = given.get("d"), given.get("pos", "learned") == "learned"
+    wide = {"ff": 4 * d} if isinstance(d, int) and given.get("mlp") != "none" else {}
+    return wide if learned else {**wide, "offset": 0}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from fractions import Fraction
 from functools import partial
-from typing import Any
 
 from segre.errors import SpecError
 from segre.models.bert import sizes
@@ -60,11 +58,6 @@ _LAYER = {
 }
 
 
-def _rest(given: Mapping[str, Any]) -> Values:
-    learned = given.get("pos", "learned") == "learned"
-    return {**fourfold(given), **({} if learned else {"offset": 0})}
-
-
 _sizes = partial(sizes, inner="ffn_dim")
 FAMILY = Family(
     model_type="opt",
@@ -93,7 +86,7 @@ FAMILY = Family(
         "offset": OFFSET,
     },
     with_words={"tied": True},
-    rest=_rest,
+    rest=fourfold,
     models={
         "opt-125m": {},
         "opt-350m": _sizes(24, 1024, 16, word_embed_proj_dim=512, do_layer_norm_before=False),
