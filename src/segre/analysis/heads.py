@@ -27,13 +27,13 @@ def what_stands_out(bench: Workbench) -> Part:
     found = bench.diagnosis
     document = found.document()
     length = None if found.tokens == LENGTH else bench.length
-    options = bench.options(length=length, text=bench.text_given, seed=bench.seed)
+    asked = {"length": length, "text": bench.text_given, "seed": bench.seed}
     return Part(
         status="measured",
         lead=found.in_words,
         how=f"Measured in one forward pass on {_tokens(found)}, in double "
         "precision. Each kind of finding has a threshold of its own.",
-        command=f"segre model diagnose {bench.argument}{options}",
+        command=bench.asking("model diagnose", **asked),
         data={
             "inputs": document["inputs"],
             "loss": found.loss,
@@ -175,7 +175,7 @@ def what_weights_are_like(bench: Workbench) -> Part:
         how=f"Ranks and coincidences are read off the stored weights, which are rounded to "
         f"{info.roundoff:.1g}: weights that are special up to rounding are called nearly special. "
         "The gauge compares stored bases with balanced ones; 1 is balanced.",
-        command=f"segre model info {bench.argument}",
+        command=bench.asking("model info"),
         data={
             **{key: document[key] for key in _KEPT},
             "special": {"exactly": len(exactly), "nearly": len(nearly)},
