@@ -214,7 +214,9 @@ def _expanded(weights: PolynomialWeights) -> Array:
     """The outputs as polynomials: the forward map evaluated at variables."""
     names = [f"x{n}" for n in range(weights.spec.width_in)]
     context = fmpq_mpoly_ctx.get(names, Ordering.degrevlex)
-    X = np.array(context.gens(), dtype=object).reshape(1, -1, 1)
+    X = np.empty((1, len(names), 1), dtype=object)
+    for n, variable in enumerate(context.gens()):
+        X[0, n, 0] = variable
     return forward(Rational(), weights.spec, weights.vector, X).reshape(-1)
 
 
