@@ -21,7 +21,7 @@ from segre.checkpoint.function import require_same_architecture
 from segre.checkpoint.gguf import convert
 from segre.checkpoint.info import Info, describe
 from segre.checkpoint.inputs import Way
-from segre.checkpoint.layout import Tensors
+from segre.checkpoint.layout import Tensors, place_of
 from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.opening import in_place, write_back
 from segre.checkpoint.outputs import furthest, outputs, random_tokens
@@ -61,8 +61,7 @@ class Moved:
     @property
     def title(self) -> str:
         """As in reports: layer 3, W_Q."""
-        place = self.part if self.part in ("embed", "head") else f"layer {self.part}"
-        return f"{place}, {self.name}"
+        return f"{place_of(self.part)}, {self.name}"
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
-"""Small certificates that make the referee use much memory: none may take more than the limit.
+"""Small certificates that make the kernel use much memory: none may take more than the limit.
 
 Each document is short, well formed and sealed, and asks for a check that is as large as the
-referee allows: the largest size of its kind that is not refused at once. It is checked in a process
+kernel allows: the largest size of its kind that is not refused at once. It is checked in a process
 of its own with a small limit, and the peak of that process is measured. A check that takes long is
 stopped after some seconds of CPU time; what it has taken until then counts.
 """
@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from bench.faults.tally import Tally
-from bench.referee import hostile, sealed
+from bench.kernel import hostile, sealed
 from segre.errors import SegreError, SpecError, TooLargeError
 from segre.kernel import verify
 from segre.kernel.meter import Meter
