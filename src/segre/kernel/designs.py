@@ -6,7 +6,7 @@ model takes no longer than a small one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -188,13 +188,20 @@ class _Sized(Graph):
     def require(self, shape: Shape) -> None:
         """There is room for every value, as none is made."""
 
+    def take(self, a: int, axis: int, places: Sequence[int]) -> int:
+        """As many places."""
+        shape = list(self.shape(a))
+        shape[axis] = len(places)
+        return self._write("take", (a,), tuple(shape))
+
 
 def parameters(spec: Spec) -> int:
     """The number P of weights of a covered design: all layers of a transformer are alike."""
     if isinstance(spec, Transformer):
+        pos = spec.pos if spec.pos == "learned" else "none"  # rotations have no weights
+        less = replace(spec, pos=pos, window=(), t=1)
         first, both = (
-            transformer(replace(spec, layers=layers, window=(), t=1), _Sized).parameters
-            for layers in (1, 2)
+            transformer(replace(less, layers=layers), _Sized).parameters for layers in (1, 2)
         )
         return first + (spec.layers - 1) * (both - first)
     if isinstance(spec, Network):
