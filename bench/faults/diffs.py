@@ -17,7 +17,7 @@ import numpy as np
 
 from bench.faults.small_models import FAMILIES, config, edited, save, trained
 from bench.faults.tally import Tally
-from segre.analysis.diff import Diff, diff
+from segre.analysis.diff import Diff, of_checkpoints
 from segre.checkpoint.changes import as_matrix, is_matrix, kind_of
 from segre.checkpoint.commands import move
 from segre.checkpoint.layout import Tensors
@@ -135,7 +135,7 @@ def answers(
             move(changed, folder / f"{what}, moved", seed=seed + 1, report=False)
             for moved in (False, True):
                 two = folder / f"{what}, moved" if moved else changed
-                yield what, moved, wrong(diff(source, two), kind, moved, names)
+                yield what, moved, wrong(of_checkpoints(source, two), kind, moved, names)
 
 
 def with_narrow_heads(family: str, count: int) -> list[int]:

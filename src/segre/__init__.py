@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from segre import collapse as collapse
     from segre import sweeps as sweeps
     from segre.analysis.comparison import compare as compare
+    from segre.analysis.diff import diff as diff
     from segre.analysis.run import Analysis as Analysis
     from segre.analysis.run import analyze as analyze
-    from segre.analysis.small_diff import diff as diff
     from segre.certificate import certify as certify
     from segre.certificate import write_certificate as write_certificate
     from segre.checkpoint.any_size import move as move
@@ -75,7 +75,7 @@ _HOMES = {
     "analyze": "segre.analysis.run",
     "Analysis": "segre.analysis.run",
     "compare": "segre.analysis.comparison",
-    "diff": "segre.analysis.small_diff",
+    "diff": "segre.analysis.diff",
     "open": "segre.checkpoint.runnable:open_model",
     "diagnose": "segre.inspect.diagnose",
     "record": "segre.inspect.recording",

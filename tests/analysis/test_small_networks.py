@@ -8,7 +8,7 @@ import pytest
 
 import segre
 from segre import PolynomialWeights, Weights
-from segre.analysis.small_diff import SmallDiff
+from segre.analysis.diff import SmallDiff
 from segre.checkpoints import content_hash
 from segre.report.text import text_of
 from support.draws import draws

@@ -23,7 +23,7 @@ from segre.checkpoint.lineage import (
     _strangers,
 )
 from segre.checkpoint.noise import Change
-from segre.report.lineage import table_of_pairs
+from segre.report.frame import frame_of
 from segre.report.text import print_text
 
 TYPES = {"F32": 2.0**-24, "F16": 2.0**-11, "BF16": 2.0**-8}
@@ -74,7 +74,7 @@ def drawn_change(rng: np.random.Generator) -> Change:
 
 
 def drawn_grid(rng: np.random.Generator) -> Grid:
-    return Grid(chosen(rng, *TYPES), chosen(rng, None, None, 4, 8), float(rng.random()))
+    return Grid(chosen(rng, *TYPES), chosen(rng, None, None, 4, 8))
 
 
 def drawn_comparison(rng: np.random.Generator) -> Comparison:
@@ -243,8 +243,9 @@ def test_a_pair_is_printed_with_its_numbers(
                 assert (share >= limit) == bool(found.related)
         assert bool(rest) == (found.verdict not in ("unrelated", "undecided"))
         assert not rest or "it does not show which checkpoint came first" in rest[0]
-        (row,) = table_of_pairs(found).rows
-        assert row[2:3] + row[5:] == (found.verdict, found.distance, found.reason)
+        row = frame_of(found).iloc[0]
+        told = row["verdict"], row["distance"], row["reason"]
+        assert told == (found.verdict, found.distance, found.reason)
     assert verdicts >= {"identical", "unrelated", "undecided", "noise added", "fine-tuned"}
 
 

@@ -184,9 +184,9 @@ def test_spaces_are_recounted(spec: str, step: int) -> None:
 
 
 def _rank(net: Network) -> int:
-    """The rank of the Jacobian at the two inputs that spaces are held against."""
+    """The rank of the Jacobian at the inputs that spaces are held against."""
     facts = facts_of(net, graph_of(net), PRIME, 1)
-    return rank(watched(facts, hard=False)[0], PRIME)
+    return rank(watched(facts, 1, hard=False)[0], PRIME)
 
 
 @pytest.mark.parametrize("seed", range(120))

@@ -10,8 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bench.kernel import sealed
 
+from segre.certificate import certify
 from segre.errors import SegreError, TooLargeError
+from segre.kernel import spaces, verify
 from segre.kernel.document import RejectionError
 from segre.kernel.forms import Facts
 from segre.kernel.lemmas import Pass
@@ -70,9 +73,9 @@ def _constants(*sources: Any, vanish: Any = ()) -> dict[str, Any]:
 
 
 def _holds(facts: Facts, rows: np.ndarray) -> bool:
-    """Whether no output changes at two inputs: soft token sequences, or true ones."""
+    """Whether no output changes at some inputs: soft token sequences, or true ones."""
     return any(
-        not facts.field.matmul(watched(facts, hard=hard), rows.T[None]).any()
+        not facts.field.matmul(watched(facts, 1, hard=hard), rows.T[None]).any()
         for hard in ((False, True) if facts.simplices else (False,))
     )
 
@@ -230,6 +233,53 @@ def test_a_point_where_an_eps_is_zero() -> None:
         generators(facts, _basis("torus", 3, _port("embed/norm.gain"), words), "entry")
 
 
+def _forged(seed: int, **more: Any) -> dict[str, Any]:
+    """A certificate about y = w x with an entry that says whatever `generators` makes of it."""
+    document = certify("poly/2-1/degree=2")
+    claim = {**document["claim"], "lower": 0, "upper": 1, "upper_by": "spaces", "status": "bounds"}
+    lower = {**document["lower"], "rows": [], "columns": [], "determinant": 1}
+    upper = {"kind": "spaces", "spaces": [{"free": "basis", **more}], "rank": 1}
+    point = {"seed": seed, "prime": 65537}
+    return sealed({**document, "claim": claim, "point": point, "lower": lower, "upper": upper})
+
+
+def test_a_forger_cannot_choose_the_inputs_of_the_guard(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Were a lemma wrong, no seed would hide it: the inputs follow from the whole document."""
+    rows = np.array([[1, 0]])  # the first weight moves: y changes by the first entry of x
+    monkeypatch.setattr(spaces, "generators", lambda *_: rows)
+    for seed in range(200):
+        assert verify(_forged(seed)).reason == "upper.spaces[0]: a generator changes an output"
+    seeds, weigh = [], np.array([[1, 2]])
+
+    def seen(_facts: Facts, seed: int, **_: Any) -> np.ndarray:
+        seeds.append(seed)
+        return weigh[None]
+
+    monkeypatch.setattr(spaces, "watched", seen)
+    for more in range(20):
+        verify(_forged(7, group=more))
+    assert len(set(seeds)) == 20, "of one seed, prime and network, but other documents"
+
+
+@pytest.mark.parametrize(("prime", "count"), [(103, 10), (65537, 4), (PRIME, 3), (2**31 - 1, 2)])
+def test_the_guard_has_inputs_enough_for_its_prime(prime: int, count: int) -> None:
+    """A false generator is missed with a chance of about 2^-60, also by who tries many seeds."""
+    spec = architecture("poly/2-1/degree=2")
+    hidden = 0
+    for seed in range(300):
+        shown = watched(facts_of(spec, graph_of(spec), prime, seed), 1000 + seed, hard=False)[0]
+        assert shown.shape == (count, 2)
+        hidden += not shown[:, 0].any()
+    assert hidden == 0
+
+
+def test_a_point_without_values_is_no_way_around_the_guard() -> None:
+    """Where every input divides by zero, nothing is accepted."""
+    spec = _spec("transformer/d=1/norm=layer/mlp=silu/ff=2/t=2")
+    with pytest.raises(RejectionError, match="no value at most inputs"):
+        watched(facts_of(spec, graph_of(spec), PRIME, 1), 1, hard=False)
+
+
 def _altered(rng: random.Random, entry: dict[str, Any], names: list[str]) -> dict[str, Any]:
     """An entry in which something was changed."""
     entry = deepcopy(entry)
@@ -292,7 +342,7 @@ def test_altered_entries_prove_nothing_false(text: str, seed: int) -> None:
         except RejectionError:
             continue
         kept.append((entry, rows))
-    seen = [watched(facts, hard=hard) for hard in (False, True)[: 1 + bool(facts.simplices)]]
+    seen = [watched(facts, 1, hard=hard) for hard in (False, True)[: 1 + bool(facts.simplices)]]
     for entry, rows in kept:
         assert any(not facts.field.matmul(one, rows.T[None]).any() for one in seen), entry
 

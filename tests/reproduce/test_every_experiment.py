@@ -22,6 +22,8 @@ from segre.reproduce.experiment import Experiment, Outcome, perform
 from segre.reproduce.registry import MODULES, experiment, experiments
 from segre.reproduce.scoreboard import read, read_all
 from segre.reproduce.state import Kept, Store
+from segre.reproduce.verify import verify
+from segre.sweep.run import run as sweep
 from support.terminal import run
 
 EVERY = pytest.mark.parametrize("name", MODULES)
@@ -305,6 +307,8 @@ def test_all_and_what_it_does_not_allow(tmp_path: Path) -> None:
     for words, said in (
         (("--all", "--only", "nothing"), "unknown experiment 'nothing'; allowed: "),
         (("--all", "gap"), "--all and the name of an experiment exclude each other"),
+        (("--verify", "gap"), "--verify and the name of an experiment exclude each other"),
+        (("--verify", "--all"), "--verify runs no experiment"),
         (("-o", "somewhere"), "give the name of an experiment, or --all"),
     ):
         done = run("reproduce", *words, cwd=tmp_path)
@@ -312,6 +316,31 @@ def test_all_and_what_it_does_not_allow(tmp_path: Path) -> None:
         assert said in done.stderr
         assert len(done.stderr.splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_stored_dimensions_go_through_the_kernel(tmp_path: Path) -> None:
+    """Of results and of stores; one that was altered is named."""
+    done = run("reproduce", "--verify", "-o", STORED)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("22 of 22 rows computed again (seed 0): all agree; the kernel")
+    with pytest.raises(SegreError, match="holds no results"):
+        verify(tmp_path)
+    fields = {"layers": 1, "d": "2..3", "a": 1, "t": 2}
+    sweep({"kind": "softmax", "exhaustive": True, "fields": fields}, tmp_path / "a.db", workers=1)
+    document = json.loads((STORED / "gated-moe.json").read_text())
+    document["tables"][0]["rows"][1][3] += 1
+    (tmp_path / "gated-moe.json").write_text(json.dumps(document))
+    found = verify(tmp_path)
+    assert (found.checked, found.confirmed) == (8, 7)
+    (wrong,) = found.differences
+    assert (wrong.what, wrong.stored, wrong.computed) == ("dimension", 32, 31)
+    again = run("reproduce", "--verify", "-o", tmp_path)
+    assert again.returncode == 1
+    assert "dimension is 32 in the store, computed: 31" in again.stdout
+    document["tables"][0]["rows"][1] = []
+    (tmp_path / "gated-moe.json").write_text(json.dumps(document))
+    with pytest.raises(SegreError, match="first table was altered"):
+        verify(tmp_path)
 
 
 def test_the_page_of_the_documentation_has_every_claim() -> None:

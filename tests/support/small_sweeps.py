@@ -13,7 +13,7 @@ import pytest
 from segre.sweep.draw import architectures
 from segre.sweep.plan import Plan
 from segre.sweep.store import Store
-from segre.sweep.task import Task
+from segre.sweep.task import Task, task_of
 from support.terminal import warm
 
 SMALL: dict[str, Any] = {
@@ -72,9 +72,7 @@ def never_ending(folder: Path, patch: pytest.MonkeyPatch) -> None:
 def tasks_of(draw: int) -> Iterator[Task]:
     """The tasks of a small sweep."""
     for drawn in architectures(Plan.from_mapping(small(draw=draw))):
-        document = {**drawn.spec.document()}
-        known = {"compute": ["exact"], "seed": 0, "memory": 1 << 30}
-        yield {"digest": drawn.spec.digest, "document": document, **known}
+        yield task_of(drawn.spec, ["exact"], 0, 1 << 30)
 
 
 def table(path: Path) -> list[tuple[Any, ...]]:

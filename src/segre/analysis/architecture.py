@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import singledispatch
+from itertools import chain
+from typing import Any
 
 from segre.analysis.part import Part, percent
 from segre.analysis.workbench import Workbench
@@ -161,35 +163,37 @@ def _listed(numbers: list[int]) -> str | int:
 
 @choices.register(Transformer)
 def _of_transformer(spec: Transformer) -> Iterator[Row]:
-    yield "layers", spec.layers, "all with the same weights" if spec.share else ""
+    """A row whose value is nothing is of something that was not chosen."""
+    rows = chain(_of_attention(spec), _of_layers(spec), _of_tokens(spec))
+    return ((name, value, remark) for name, value, remark in rows if value)
+
+
+def _of_attention(spec: Transformer) -> Iterator[tuple[str, Any, str]]:
+    sizes = f"of {spec.head} dimensions" + f", values of {spec.dv}" * (spec.head != spec.dv)
+    queries = f", of queries {spec.qrank}" if spec.qrank else ""
+    kinds = Counter(every(spec.attn, spec.layers)) if spec.by_mechanism else {}
+    windows = " or ".join(f"{size:,}" for size in sorted({size for size in spec.window if size}))
+    where = "in some layers" if len(set(spec.window)) > 1 else "in all layers"
+    scale = f"over the root of {spec.scale or spec.standard}" * bool(spec.scale or spec.bylayer)
+    normed = "of all heads together" if spec.qknorm == "all" else "per head"
+    yield "layers", spec.layers, "all with the same weights" * bool(spec.share)
     yield "width", spec.d, "of the residual stream" if spec.residual else "no skips"
-    yield "heads", spec.heads, _head_sizes(spec)
-    if spec.group > 1:
-        yield "key-value heads", spec.kv, f"each shared by {spec.group} query heads"
-    if spec.latent:
-        queries = f", of queries {spec.qrank}" if spec.qrank else ""
-        yield "latent attention", spec.kvrank, f"rank of keys and values{queries}"
+    yield "heads", spec.heads, sizes
+    yield "key-value heads", spec.group > 1 and spec.kv, f"each shared by {spec.group} query heads"
+    yield "latent attention", spec.latent and spec.kvrank, f"rank of keys and values{queries}"
     seen = "causal" if spec.causal else "every token sees all"
     yield "attention", " and ".join(one.name for one in spec.mechanisms), seen
-    if spec.by_mechanism:
-        counts = Counter(every(spec.attn, spec.layers))
-        yield "layers of attention", ", ".join(f"{n} {kind}" for kind, n in counts.items()), ""
-    if spec.window:
-        sizes = sorted({window for window in spec.window if window})
-        some = "in some layers" if len(set(spec.window)) > 1 else "in all layers"
-        yield "sliding window", " or ".join(f"{size:,}" for size in sizes), f"tokens, {some}"
-    if spec.scale or spec.bylayer:
-        by = f"the root of {spec.scale or spec.standard}"
-        yield "scores", f"over {by}", "and over the number of the layer" * spec.bylayer
-    if spec.gate != "none":
-        yield "gate of heads", spec.gate, "sigmoid(W_G x), times what a head mixes"
-    if spec.decay != "none":
-        yield "decay", spec.decay, "of lightning heads, each at a rate of its own"
-    if spec.sinks:
-        yield "sinks", "yes", "a score for nothing in every head"
-    if spec.qknorm:
-        per = "of all heads together" if spec.qknorm == "all" else "per head"
-        yield "norms of queries and keys", "yes", f"RMSNorm, {per}"
+    yield "layers of attention", ", ".join(f"{n} {kind}" for kind, n in kinds.items()), ""
+    yield "sliding window", windows, f"tokens, {where}"
+    yield "scores", scale, "and over the number of the layer" * spec.bylayer
+    gate, decay = (own * (own != "none") for own in (spec.gate, spec.decay))
+    yield "gate of heads", gate, "sigmoid(W_G x), times what a head mixes"
+    yield "decay", decay, "of lightning heads, each at a rate of its own"
+    yield "sinks", "yes" * bool(spec.sinks), "a score for nothing in every head"
+    yield "norms of queries and keys", "yes" * bool(spec.qknorm), f"RMSNorm, {normed}"
+
+
+def _of_layers(spec: Transformer) -> Iterator[tuple[str, Any, str]]:
     if spec.mlp == "none":
         yield "MLP", "none", ""
     elif spec.experts:
@@ -197,51 +201,41 @@ def _of_transformer(spec: Transformer) -> Iterator[Row]:
         yield "experts", spec.experts, remark
     else:
         yield "MLP", _MLP[spec.mlp], f"{spec.ff:,} hidden units"
-    if spec.skip != 1:
-        yield "skips", f"times {float(spec.skip):g}", "the stream, where something is added"
-    if spec.parallel:
-        yield "sublayers", "parallel", "attention and MLP read the same stream"
+    times = "" if spec.skip == 1 else f"times {float(spec.skip):g}"
+    yield "skips", times, "the stream, where something is added"
+    yield "sublayers", "parallel" * spec.parallel, "attention and MLP read the same stream"
     if spec.norm == "none":
         yield "norms", "none", ""
     else:
         yield "norms", _NORMS[spec.norm], f"{_PLACES[spec.place]}, eps {float(spec.eps):g}"
     yield "positions", *_positions(spec)
     yield "biases", _BIASES[spec.bias], ""
-    if spec.discrete:
-        tied = "one table for input and output" if spec.tied else "input and output apart"
-        bare = spec.output == "hidden" or spec.labels
-        yield "vocabulary", spec.vocab, "no output head of words" if bare else tied
-    if spec.patch:
-        remark = "and a class token" if spec.cls else "mapped to the width, with a bias"
-        yield "patches", f"{spec.patch:,} entries", remark
+
+
+def _of_tokens(spec: Transformer) -> Iterator[tuple[str, Any, str]]:
+    tables = "one table for input and output" if spec.tied else "input and output apart"
+    if spec.output == "hidden" or spec.labels:
+        tables = "no output head of words"
+    yield "vocabulary", spec.discrete and spec.vocab, tables
+    patches = f"{spec.patch:,} entries" if spec.patch else ""
+    yield (
+        "patches",
+        patches,
+        "and a class token" if spec.cls else "mapped to the width, with a bias",
+    )
     yield "output", *_output(spec)
     yield "tokens", spec.t, "of an input, at most" if spec.discrete else "of an input"
 
 
 def _output(spec: Transformer) -> tuple[str, str]:
     if spec.labels:
-        where = {
-            "all": "of every token",
-            "first": "of the first token",
-            "last": "of the last token",
-        }
+        read = {"all": "of every token", "first": "of the first token", "last": "of the last token"}
         kind = "a distribution over labels" if spec.output == "softmax" else "logits of labels"
-        pooled = ", pooled" if spec.pooler else ""
-        return kind, f"{counted(spec.labels, 'label')}, {where[spec.read]}{pooled}"
-    remark = "and a pooled first token" if spec.pooler else ""
+        pooled = ", pooled" * bool(spec.pooler)
+        return kind, f"{counted(spec.labels, 'label')}, {read[spec.read]}{pooled}"
     if spec.relation:
-        remark = f"and {spec.relation} labels of the pooled first token"
-    return _OUTPUTS[spec.output], remark
-
-
-def _head_sizes(spec: Transformer) -> str:
-    if spec.head == spec.dv:
-        return f"of {spec.head} dimensions"
-    return f"of {spec.head} dimensions, values of {spec.dv}"
-
-
-def _thousands(base: Base) -> str:
-    return f"{base:,}" if isinstance(base, int) else f"{float(base):,}"
+        return _OUTPUTS[spec.output], f"and {spec.relation} labels of the pooled first token"
+    return _OUTPUTS[spec.output], "and a pooled first token" * bool(spec.pooler)
 
 
 def _positions(spec: Transformer) -> tuple[str, str]:
@@ -257,6 +251,10 @@ def _positions(spec: Transformer) -> tuple[str, str]:
         used = f", used from row {spec.offset} on" if spec.offset else ""
         return "learned", f"a table of {spec.positions or spec.t:,}{used}"
     return "none", ""
+
+
+def _thousands(base: Base) -> str:
+    return f"{base:,}" if isinstance(base, int) else f"{float(base):,}"
 
 
 def parameters_by_piece(spec: Architecture) -> dict[str, int]:

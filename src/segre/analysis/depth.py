@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from math import isnan, log10
 from typing import Any
-
-import numpy as np
 
 from segre.analysis.part import Part
 from segre.analysis.workbench import Workbench
 from segre.checkpoint.model import Model
 from segre.checkpoint.runnable import family_of, load
+from segre.collapse.commands import Depth, measure
 from segre.collapse.curves import Curves, curves
-from segre.collapse.mechanisms import MechanismStudy, mechanism_advice, mechanism_study
-from segre.collapse.study import Study, medians, study, study_advice
+from segre.collapse.mechanisms import MechanismStudy
+from segre.collapse.study import Study, medians
 from segre.collapse.variants import ALL, ALONE, FULL, PARTS, Variant, what_if
 from segre.collapse.verdict import THRESHOLD, advice, collapses, not_measured
 from segre.errors import SegreError, SpecError, TooLargeError, UnsupportedError
+from segre.fields.interface import Array
 from segre.models import FAMILIES, with_attention
 from segre.transformer.spec import Transformer
 from segre.values import counted, from_logarithm
@@ -30,62 +30,58 @@ WORDS = 1_000  # vocabulary of what has none
 def how_depth_acts(bench: Workbench) -> Part:
     """Relative residuals by layer: of a stack past the smallest float, of a model by variant."""
     spec = with_attention(bench.spec, "rank against depth")
-    if spec.residuals_in_balls:
-        found = mechanism_study(bench.spec, bench.seed, bench.inputs)
-        how = f"computed in certified arithmetic with {found.bits} bits"
-        return _on_random_tokens(bench, found, mechanism_advice(found), how)
     if not spec.embedded and spec.norm == "none":
-        own = study(bench.spec, bench.seed, bench.inputs)
-        how = "mean and residual are carried apart, so that numbers go on below the smallest float"
-        return _on_random_tokens(bench, own, study_advice(own), how)
+        return _on_random_tokens(bench)
     return _of_model(bench)
 
 
-def _on_random_tokens(
-    bench: Workbench, found: Study | MechanismStudy, advice: list[str], how: str
-) -> Part:
-    document = found.document()
-    options = bench.options(inputs=bench.inputs, seed=bench.seed)
+def _on_random_tokens(bench: Workbench) -> Part:
+    depth = measure(bench.spec, inputs=bench.inputs, seed=bench.seed)
+    found = depth.found
+    assert not isinstance(found, Curves)
+    how = "mean and residual are carried apart, so that numbers go on below the smallest float"
+    if isinstance(found, MechanismStudy):
+        how = f"computed in certified arithmetic with {found.bits} bits"
     many = counted(bench.inputs, "input")
+    options = bench.options(inputs=bench.inputs, seed=bench.seed)
     return Part(
         status="measured",
-        lead=advice[0],
+        lead=depth.advice[0],
         how=f"Random normal weights of variance 1/width and {many} of random "
         f"tokens (seed {bench.seed}); {how}.",
         command=f"segre model collapse {shlex.quote(str(bench.spec))}{options}",
-        data={"kind": "stack", **document},
-        notes=tuple(advice[1:]),
-        takeaways={"depth": _with_depth(document)},
-        details=found,
+        data={"kind": "stack", **found.document()},
+        notes=tuple(depth.advice[1:]),
+        takeaways={"depth": _with_depth(found)},
+        details=depth,
     )
 
 
-def _with_depth(document: dict[str, Any]) -> str:
+def _with_depth(found: Study | MechanismStudy) -> str:
     """What becomes of the tokens of a stack, and of the same stack with or without skips.
 
-    >>> _with_depth({"log10": {"relative": [[0.0, -6.0]]}, "other": None, "skip": False})
-    'Tokens become alike: the relative residual is 1.0e-6 after the last layer.'
+    >>> print(_with_depth(measure("softmax/d=8,8,8,8/a=4/t=6", inputs=1).found))
+    Tokens stay different: the relative residual is 0.11 after the last layer; with skips, too.
     """
-    said = _becoming(last_median(document["log10"]["relative"]))
-    if document.get("other") is None:
+    if isinstance(found, MechanismStudy):
+        return f"{_becoming(found.relative)}."
+    said = _becoming(found.own.relative)
+    if found.other is None:
         return f"{said}."
-    word = "without" if document["skip"] else "with"
-    other = _becoming(last_median(document["other"]["relative"]))
+    word = "without" if found.skip else "with"
+    other = _becoming(found.other.relative)
     if said.partition(":")[0] == other.partition(":")[0]:
         return f"{said}; {word} skips, too."
     return f"{said}; {word} skips, they {other[7:]}."
 
 
-def _becoming(last: float) -> str:
+def _becoming(relative: Array) -> str:
+    """What becomes of tokens, by the median over inputs after the last layer."""
+    last = float(medians(relative)[-1])
     if isnan(last):
         return "Tokens cannot be judged: numbers are lost before the last layer"
     what = "become alike" if last < log10(THRESHOLD) else "stay different"
     return f"Tokens {what}: the relative residual is {from_logarithm(last)} after the last layer"
-
-
-def last_median(rows: Sequence[Sequence[float]]) -> float:
-    """log10 of the residual after the last layer, the median over inputs; nan if it is lost."""
-    return float(medians(np.array(rows, float))[-1])
 
 
 def _of_model(bench: Workbench) -> Part:
@@ -123,7 +119,7 @@ def _of_model(bench: Workbench) -> Part:
         },
         notes=tuple(rest),
         takeaways=_takeaways(found),
-        details=found,
+        details=Depth(found, [basis, first, *rest]),
     )
 
 

@@ -1,8 +1,9 @@
-"""What changed between two checkpoints? Both in one gauge, so that only changes of function count.
+"""What changed between two models? Both in one gauge, so that only changes of function count.
 
 Configs first; then distances of the whole model, by layer, piece, head, unit and token; how much of
 the difference of the files was gauge; how many directions each update has, which tells a full
-fine-tune from one of low rank; and how far outputs are apart on a text or on random tokens.
+fine-tune from one of low rank; and how far outputs are apart on a text or on random tokens. Of
+small networks the normal forms are compared.
 """
 
 from __future__ import annotations
@@ -10,27 +11,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from segre.checkpoint.align import Change
-from segre.checkpoint.changes import MOST, Changes, Spot, Update, changes
+from segre.checkpoint.changes import MOST, Changes, Update, changes
 from segre.checkpoint.function import require_same_architecture
 from segre.checkpoint.inputs import common_inputs, longest, token_texts
 from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.one_form import in_one_form
 from segre.checkpoint.outputs import furthest, outputs, random_tokens, relative
 from segre.checkpoint.overflow import within_float64
-from segre.errors import SpecError
+from segre.checkpoint.small import Small, name_of, outputs_of, small
+from segre.errors import SegreError, SpecError
 from segre.fields.interface import Array
 from segre.files import shown
 from segre.finding import Status, Unbounded
+from segre.geometry.normal_form import canonical
+from segre.geometry.same import same_function
+from segre.geometry.verdict import Comparison
 from segre.models import Source
 from segre.models.registry import IRRELEVANT
 from segre.shown import Tabular
 from segre.transformer.forward import Tokens
 from segre.values import quote
+from segre.weights import Weights, common_kind
 
 INPUTS, LENGTH = 4, 64
 
@@ -159,7 +165,48 @@ class Diff(Unbounded, Tabular):
         }
 
 
-@within_float64(2)
+@dataclass(frozen=True)
+class SmallDiff(Unbounded, Tabular):
+    """What changed from one small network to another; distances are relative to the first."""
+
+    one: str
+    two: str
+    same: Comparison
+    stored: float | None  # of the weights; None if the designs differ
+    outputs: float  # at random inputs
+    invariants: tuple[tuple[str, float], ...]  # of the normal forms, as far as both have them
+
+    @property
+    def value(self) -> float:
+        """The relative distance of outputs."""
+        return self.outputs
+
+    @property
+    def status(self) -> Status:
+        """Distances are measured, in floats."""
+        return "measured"
+
+    @property
+    def how(self) -> str:
+        """How they are measured."""
+        return f"outputs at {INPUTS} random inputs, relative to the first"
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        invariants = [{"name": name, "distance": far} for name, far in self.invariants]
+        return {
+            "one": self.one,
+            "two": self.two,
+            "same": self.same.document(),
+            "outputs": self.outputs,
+            "stored": self.stored,
+            "invariants": invariants,
+        }
+
+
+@overload
+def diff(one: Small, two: Small, *, seed: int = 0) -> SmallDiff: ...
+@overload
 def diff(
     one: Source,
     two: Source,
@@ -169,11 +216,58 @@ def diff(
     length: int = LENGTH,
     seed: int = 0,
     progress: Progress = no_progress,
-) -> Diff:
-    """What changed from the first checkpoint, `one`, to the second, `two`.
+) -> Diff | SmallDiff: ...
 
-    Outputs are compared on the beginning of `text`, or on random tokens.
+
+def diff(
+    one: Source,
+    two: Source,
+    *,
+    text: str | Path | None = None,
+    inputs: int = INPUTS,
+    length: int = LENGTH,
+    seed: int = 0,
+    progress: Progress = no_progress,
+) -> Diff | SmallDiff:
+    """What changed from the first model, `one`, to the second, `two`.
+
+    Outputs of checkpoints are compared on the beginning of `text`, or on random tokens; those of
+    small networks at random inputs.
+
+    >>> import segre
+    >>> w = segre.Weights.random("lightning/d=3,3/a=2/t=2")
+    >>> found = segre.diff(w, segre.move(w))
+    >>> found.outputs < 1e-9 < 0.1 < found.stored
+    True
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     model = segre.checkpoints.example(f"{folder}/model")
+    ...     moved = segre.checkpoints.move(model, f"{folder}/moved")
+    ...     found = segre.diff(model, moved.directory)
+    >>> found.value < 1e-6, round(found.gauge, 6), found.changed
+    (True, 1.0, [])
     """
+    a, b = small(one), small(two)
+    if a is not None and b is not None:
+        if text is not None:
+            raise SegreError("a text is for checkpoints; small networks are compared on numbers")
+        return _of_small_networks(a, b, name_of(one, a), name_of(two, b), seed)
+    if a is not None or b is not None:
+        raise SegreError("one is the weights of a small network, the other a checkpoint")
+    return of_checkpoints(one, two, text, inputs, length, seed, progress)
+
+
+@within_float64(2)
+def of_checkpoints(
+    one: Source,
+    two: Source,
+    text: str | Path | None = None,
+    inputs: int = INPUTS,
+    length: int = LENGTH,
+    seed: int = 0,
+    progress: Progress = no_progress,
+) -> Diff:
+    """What changed from one checkpoint to the other, layer by layer."""
     with Model.open(one) as first, Model.open(two) as second:
         a, b, common = in_one_form(first, second)
         require_same_architecture(a, b)
@@ -221,33 +315,35 @@ def _outputs_apart(
     one: Model, two: Model, kind: str, batches: list[Tokens], text: bool, progress: Progress
 ) -> OutputChange:
     spec = one.spec
-    logits = False
     far: list[float] = []
-    sums = np.zeros(5)  # squares apart, squares, divergences, agreements, positions
+    squares: list[tuple[float, float]] = []  # of differences, and of the outputs of the first
+    nexts: list[tuple[float, int, int]] = []  # divergences, agreements, positions
     losses: list[Array] = []
     for tokens in batches:
         ours, theirs = (outputs(model, tokens, progress) for model in (one, two))
         far.append(furthest(ours, theirs))
-        sums[:2] += float(((ours - theirs) ** 2).sum()), float((ours**2).sum())
-        logits = spec.output != "hidden" and ours.shape[1:] == (spec.vocab, tokens.length)
-        if logits:
+        squares.append((float(((ours - theirs) ** 2).sum()), float((ours**2).sum())))
+        if spec.output != "hidden" and ours.shape[1:] == (spec.vocab, tokens.length):
             p, q = (_log_softmax(x) for x in (ours, theirs))
-            sums[2] += float((np.exp(p) * (p - q)).sum())
-            sums[3] += int((p.argmax(axis=1) == q.argmax(axis=1)).sum())
-            sums[4] += p.shape[0] * p.shape[2]
+            same = p.argmax(axis=1) == q.argmax(axis=1)
+            nexts.append((float((np.exp(p) * (p - q)).sum()), int(same.sum()), same.size))
             losses.append(np.stack([_losses(x, tokens.words) for x in (p, q)]))
-    words = batches[0].words
-    known = logits and text and spec.causal
-    every = np.concatenate(losses, axis=1).mean(axis=1) if known else None
-    return OutputChange(
+    found = OutputChange(
         kind,
         sum(len(tokens.words) for tokens in batches),
-        int(words.shape[-1]),
+        int(batches[0].words.shape[-1]),
         max(far),
-        float(np.sqrt(relative(float(sums[0]), float(sums[1])))),
-        max(0.0, float(sums[2] / sums[4])) if logits else None,
-        float(sums[3] / sums[4]) if logits else None,
-        None if every is None else (float(every[0]), float(every[1])),
+        float(np.sqrt(relative(*map(sum, zip(*squares, strict=True))))),
+    )
+    if not nexts:
+        return found
+    divergence, agreed, positions = map(sum, zip(*nexts, strict=True))
+    first, second = np.concatenate(losses, axis=1).mean(axis=1).tolist()
+    return replace(
+        found,
+        divergence=max(0.0, divergence / positions),
+        agreement=agreed / positions,
+        losses=(first, second) if text and spec.causal else None,
     )
 
 
@@ -262,4 +358,22 @@ def _losses(logs: Array, words: Array) -> Array:
     return -np.take_along_axis(logs[:, :, :-1], words[:, None, 1:], axis=1).reshape(-1)
 
 
-__all__ = ["Diff", "OutputChange", "Spot", "diff"]
+def _of_small_networks(one: Small, two: Small, name: str, other: str, seed: int) -> SmallDiff:
+    same = same_function(one, two, seed=seed)  # refuses what cannot be compared
+    shape = INPUTS, one.spec.widths[0], one.spec.t
+    X = np.random.default_rng(seed).standard_normal(shape)
+    invariants: list[tuple[str, float]] = []
+    if isinstance(one, Weights) and isinstance(two, Weights):
+        theirs = dict(canonical(two).invariants)
+        for what, x in canonical(one).invariants:
+            if what in theirs and theirs[what].shape == x.shape:
+                invariants.append((what, _distance(x, theirs[what])))
+    stored = _distance(one.vector, two.vector) if one.spec == two.spec else None
+    outputs = _distance(*(outputs_of(w, X)[0] for w in (one, two)))
+    return SmallDiff(name, other, same, stored, outputs, tuple(invariants))
+
+
+def _distance(one: Array, two: Array) -> float:
+    """Relative to the first, in floats."""
+    x, y, _ = common_kind([one, two, np.zeros(0)])
+    return relative(float(np.linalg.norm(x - y)), float(np.linalg.norm(x)))

@@ -17,7 +17,7 @@ from typing import Any
 
 from segre import __version__
 from segre.analysis.comparison import Designs, compare
-from segre.analysis.diff import Diff, diff
+from segre.analysis.diff import Diff, of_checkpoints
 from segre.analysis.part import Part
 from segre.analysis.run import Analysis, answered, require_readable
 from segre.analysis.workbench import Workbench
@@ -117,7 +117,9 @@ def side_by_side(
         changes, no_diff = None, "needs the weights of both"
         if first.model is not None and second.model is not None:
             try:
-                changes = diff(first.model, second.model, text=text, progress=progress, **asked)
+                changes = of_checkpoints(
+                    first.model, second.model, text=text, progress=progress, **asked
+                )
                 no_diff = ""
             except SegreError as error:  # another architecture, or one that has no normal form
                 no_diff = _short(str(error).partition(";")[0])  # without what to do next

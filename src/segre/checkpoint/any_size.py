@@ -6,7 +6,7 @@ A small network is `Weights`, or a .json or .npz file of them; everything else i
 from __future__ import annotations
 
 from pathlib import Path
-from typing import overload
+from typing import TypedDict, Unpack, overload
 
 from segre.checkpoint import commands
 from segre.checkpoint.commands import Written, check
@@ -23,26 +23,27 @@ from segre.models import Source
 from segre.weights import PolynomialWeights, Weights
 
 
+class _Compared(TypedDict, total=False):
+    """What `same` is told besides the two networks."""
+
+    tolerance: float
+    seed: int
+    witness: Path | None
+    progress: Progress
+
+
+class _Moved(TypedDict, total=False):
+    """What `move` is told besides the network."""
+
+    target: str | Path | None
+    report: bool
+    progress: Progress
+
+
 @overload
-def same(
-    one: Small,
-    two: Small,
-    *,
-    tolerance: float = TOLERANCE,
-    seed: int = 0,
-    witness: Path | None = None,
-    progress: Progress = no_progress,
-) -> SmallComparison: ...
+def same(one: Small, two: Small, **told: Unpack[_Compared]) -> SmallComparison: ...
 @overload
-def same(
-    one: Source,
-    two: Source,
-    *,
-    tolerance: float = TOLERANCE,
-    seed: int = 0,
-    witness: Path | None = None,
-    progress: Progress = no_progress,
-) -> SmallComparison | Comparison: ...
+def same(one: Source, two: Source, **told: Unpack[_Compared]) -> SmallComparison | Comparison: ...
 
 
 def same(
@@ -90,23 +91,9 @@ def same(
 
 
 @overload
-def move(
-    source: Weights,
-    seed: int = 0,
-    *,
-    target: str | Path | None = None,
-    report: bool = False,
-    progress: Progress = no_progress,
-) -> Weights: ...
+def move(source: Weights, seed: int = 0, **told: Unpack[_Moved]) -> Weights: ...
 @overload
-def move(
-    source: Source,
-    seed: int = 0,
-    *,
-    target: str | Path | None = None,
-    report: bool = False,
-    progress: Progress = no_progress,
-) -> Weights | Written: ...
+def move(source: Source, seed: int = 0, **told: Unpack[_Moved]) -> Weights | Written: ...
 
 
 def move(

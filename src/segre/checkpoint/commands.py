@@ -21,7 +21,7 @@ from segre.checkpoint.function import require_same_architecture
 from segre.checkpoint.gguf import convert
 from segre.checkpoint.info import Info, describe
 from segre.checkpoint.inputs import Way
-from segre.checkpoint.layout import Tensors
+from segre.checkpoint.layout import Tensors, place_of
 from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.opening import in_place, write_back
 from segre.checkpoint.outputs import furthest, outputs, random_tokens
@@ -61,8 +61,7 @@ class Moved:
     @property
     def title(self) -> str:
         """As in reports: layer 3, W_Q."""
-        place = self.part if self.part in ("embed", "head") else f"layer {self.part}"
-        return f"{place}, {self.name}"
+        return f"{place_of(self.part)}, {self.name}"
 
 
 @dataclass(frozen=True)
@@ -301,10 +300,17 @@ def _write(
         for done, (part, tensors) in enumerate(parts):
             progress("writing", done, len(model.parts))
             save.part(part, tensors)
-            for name, value in tensors.items() if report else ():
-                before = model.part(part, [name])[name]
-                size = inner(before, before)
-                change = (apart(before, value) / size) ** 0.5 if size else float(value.any())
-                changes.append(Moved(part, name, change))
+            # a call, so that no tensor outlives it while the next part is computed
+            changes += _moved(model, part, tensors) if report else ()
     tolerance = outputs_tolerance(unit)
     return Written(unit, tuple(changes), difference, tolerance, model.unused, what, **save.saved)
+
+
+def _moved(model: Model, part: str, tensors: Tensors) -> Iterator[Moved]:
+    """How far each tensor of a part is from what it was."""
+    for name, value in tensors.items():
+        before = model.part(part, [name])[name]
+        size = inner(before, before)
+        yield Moved(
+            part, name, (apart(before, value) / size) ** 0.5 if size else float(value.any())
+        )

@@ -16,7 +16,6 @@ from segre.checkpoint.layout import Tensors
 from segre.checkpoint.planes import planes, rotary_key, still, turning
 from segre.checkpoint.reduce import Reduced
 from segre.checkpoint.sizes import row_blocks
-from segre.checkpoint.units import SHARED, kinds
 from segre.fields.interface import Array
 from segre.fields.threads import threads_for
 from segre.transformer.spec import Transformer
@@ -24,7 +23,14 @@ from segre.transformer.spec import Transformer
 BY_COLUMN = ("tokens", "W_P", "positions", "types", "W_down", "S_down")  # whose columns have names
 CANCELLED = 1e-9  # a sum of squares less than this fraction of its terms has lost digits
 WORDS = {"tokens": "token", "W_P": "entry", "positions": "position", "types": "type"}
-LATENTS = {"A_Q": "query", "A_K": "key-value"}
+MEMBERS = {  # of tensors that are compared row by row: how a row is called
+    **{f"W_{name}": f"MLP unit {{}}, W_{name}" for name in ("gate", "up", "down")},
+    **{f"S_{name}": f"MLP shared unit {{}}, S_{name}" for name in ("gate", "up", "down")},
+    "A_Q": "query latent {}, A_Q",
+    "A_K": "key-value latent {}, A_K",
+    "W_R": "MLP expert {}, W_R",
+}
+IN_PRODUCTS = {"W_V", "W_O", "b_V", "W_Q", "W_K", "b_Q", "b_K", "R_Q", "R_K"}
 
 
 @dataclass(frozen=True)
@@ -42,40 +48,34 @@ class Measure:
 def measures(spec: Transformer, one: Reduced, two: Reduced) -> Iterator[Measure]:
     """All invariants compared in a part; `two` is in the basis of `one`."""
     a, b = one.tensors, two.tensors
-    seen: set[str] = set()
     if one.part not in ("embed", "head"):
-        found = products(a["W_O"], a["W_V"], b["W_O"], b["W_V"])
-        yield _heads("OV", spec.dv * spec.d, *found)
+        yield _heads("OV", spec.dv * spec.d, *products(a["W_O"], a["W_V"], b["W_O"], b["W_V"]))
         yield from _scores(spec.at(one.part), a, b)
-        seen = {"W_V", "W_O", "b_V", "W_Q", "W_K", "b_Q", "b_K"}
-        for name in (f"{kind}_{name}" for kind in kinds(a) for name in ("gate", "up", "down")):
-            if name in a:
-                word = "shared unit" if name.startswith(SHARED) else "unit"
-                x, y = (_side_by_side(w[name], name) for w in (a, b))
-                yield _rows(x, y, name, f"MLP {word} {{}}, {name}")
-                seen.add(name)
-        if spec.latent:
-            yield from _latents(spec, a, b)
-            seen |= {"A_Q", "A_K", "R_Q", "R_K"}
-        if "W_R" in a:
-            yield _rows(a["W_R"][:, 0], b["W_R"][:, 0], "W_R", "MLP expert {}, W_R")
-            seen.add("W_R")
-        if "b_V" in a:
-            written = [w["W_O"] @ w["b_V"] for w in (a, b)]
-            if not spec.sums_to_one:
-                yield _by_head("b_V", *written)
-            elif "b_O" not in a:  # only the sum over heads matters
-                yield _whole("sum of value biases", *(x.sum(axis=(0, 1)) for x in written))
+        for name in (name for name in MEMBERS if name in a):
+            x, y = (_side_by_side(w[name], name) for w in (a, b))
+            yield _rows(x, y, name, MEMBERS[name])
+            if name == "A_K" and "R_K" in a:
+                asked, met = ([rotary_key(spec, w[x]) for w in (a, b)] for x in ("R_Q", "R_K"))
+                yield _plane_products("rotary QK", spec.rotary_dim * spec.d, asked, met)
+        yield from _written_biases(spec, a, b)
     for name in a:
-        if name in seen:
-            continue
         if name in WORDS or name == "W_U":
             word = WORDS.get(name, "label" if spec.labels else "token")
             unused = spec.offset if name == "positions" else 0
             x, y = (table[:, unused:] for table in (a[name], b[name]))
             yield from _table(x, y, name, f"{name}, {word} {{}}")
-        else:
+        elif name not in MEMBERS and name not in IN_PRODUCTS:
             yield _whole(name, a[name], b[name])
+
+
+def _written_biases(spec: Transformer, a: Tensors, b: Tensors) -> Iterator[Measure]:
+    """What biases of values write through the outputs."""
+    if "b_V" in a:
+        written = [w["W_O"] @ w["b_V"] for w in (a, b)]
+        if not spec.sums_to_one:
+            yield _by_head("b_V", *written)
+        elif "b_O" not in a:  # only the sum over heads matters
+            yield _whole("sum of value biases", *(x.sum(axis=(0, 1)) for x in written))
 
 
 def _side_by_side(units: Array, name: str) -> Array:
@@ -198,16 +198,6 @@ def _product(left1: Array, right1: Array, left2: Array, right2: Array) -> tuple[
     size = float(np.linalg.norm(r1[:, :n] @ r2[:, :n].T))
     difference = r1[:, :n] @ r2[:, :n].T - r1[:, n:] @ r2[:, n:].T
     return float(np.linalg.norm(difference)), size
-
-
-def _latents(spec: Transformer, a: Tensors, b: Tensors) -> Iterator[Measure]:
-    """What writes latents, row by row; and products of the rotary key with the queries."""
-    for name, word in LATENTS.items():
-        if name in a:
-            yield _rows(a[name], b[name], name, f"{word} latent {{}}, {name}")
-    if "R_K" in a:
-        asked, met = ([rotary_key(spec, w[name]) for w in (a, b)] for name in ("R_Q", "R_K"))
-        yield _plane_products("rotary QK", spec.rotary_dim * spec.d, asked, met)
 
 
 def _turning_scores(spec: Transformer, a: Tensors, b: Tensors) -> Iterator[Measure]:

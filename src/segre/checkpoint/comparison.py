@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from segre.checkpoint.dtypes import DType, dtype_name
 from segre.checkpoint.evidence import Block
 from segre.checkpoint.witness import Witness
 from segre.finding import Status, Unbounded
+from segre.json_data import stated
 from segre.shown import Tabular
 
 Verdict = Literal[
@@ -131,21 +132,15 @@ class Comparison(Judged):
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        return {
-            "verdict": self.verdict,
-            "same": self.same,
-            "rounding": self.rounding,
-            "reduced": list(self.reduced),
-            "reason": self.reason,
-            "tokens": self.tokens,
-            "roundoff": self.roundoff,
-            "outputs": {"difference": self.outputs, "tolerance": self.outputs_tolerance},
-            "blocks": len(self.blocks),
-            "differing_entries": self.differing_entries,
-            "sensitivity": dict(zip(("typical", "coarsest"), self.sensitivity, strict=True)),
-            "differing": [block.document() for block in self.differing],
-            "worst": None if self.worst is None else self.worst.document(),
-        }
+        typical, coarsest = self.sensitivity
+        names = "verdict same rounding reduced reason tokens roundoff differing_entries differing"
+        return stated(
+            self,
+            f"{names} worst",
+            outputs={"difference": self.outputs, "tolerance": self.outputs_tolerance},
+            blocks=len(self.blocks),
+            sensitivity={"typical": typical, "coarsest": coarsest},
+        )
 
 
 @dataclass(frozen=True)
@@ -153,6 +148,10 @@ class Check(Unbounded, Tabular):
     """All blocks of two checkpoints, compared in the basis of a witness."""
 
     blocks: tuple[Block, ...]
+    status: ClassVar[Status] = "measured"
+    how: ClassVar[str] = (
+        "every block of both, compared in the basis of the witness with the effect of rounding"
+    )
 
     def __iter__(self) -> Iterator[Block]:
         return iter(self.blocks)
@@ -165,18 +164,6 @@ class Check(Unbounded, Tabular):
         """Whether the witness is valid: whether all blocks agree."""
         return all(block.agrees for block in self.blocks)
 
-    @property
-    def status(self) -> Status:
-        """Differences are measured and compared with the effect of rounding."""
-        return "measured"
-
-    @property
-    def how(self) -> str:
-        """How it is known."""
-        return (
-            "every block of both, compared in the basis of the witness with the effect of rounding"
-        )
-
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        return {"holds": self.value, "blocks": [block.document() for block in self.blocks]}
+        return stated(self, "blocks", holds=self.value)

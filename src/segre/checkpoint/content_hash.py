@@ -29,6 +29,7 @@ from segre.checkpoint.small import name_of, numbers_of, sizes_of, small, values_
 from segre.errors import CheckpointError
 from segre.files import shown
 from segre.finding import Status, Unbounded
+from segre.json_data import stated
 from segre.models import Source
 from segre.shown import Tabular
 
@@ -52,7 +53,7 @@ class FunctionHash:
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        return {"hash": self.hash, "edges": list(self.edges), "others": list(self.others)}
+        return stated(self, "hash edges others")
 
 
 @dataclass(frozen=True)
@@ -91,15 +92,8 @@ class ContentHash(Unbounded, Tabular):
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        return {
-            "model": self.name,
-            "version": self.version,
-            "values": self.values,
-            "architecture": self.architecture,
-            "functions": {level: x.document() for level, x in self.functions.items()},
-            "parts": dict(self.parts),
-            "numbers": [[x.part, x.name, x.value, x.error] for x in self.numbers],
-        }
+        names = "version values architecture functions parts numbers"
+        return stated(self, names, model=self.name)
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> ContentHash:
@@ -112,13 +106,18 @@ class ContentHash(Unbounded, Tabular):
                 level: FunctionHash(level, x["hash"], tuple(x["edges"]), tuple(x["others"]))
                 for level, x in document["functions"].items()
             }
-            every = tuple(
-                Number(str(part), str(name), float(value), float(error))
-                for part, name, value, error in document["numbers"]
+            return cls(
+                str(document["model"]),
+                str(document["values"]),
+                functions,
+                dict(document["parts"]),
+                tuple(
+                    Number(str(part), str(name), float(value), float(error))
+                    for part, name, value, error in document["numbers"]
+                ),
+                document["architecture"],
+                version,
             )
-            first = str(document["model"]), str(document["values"])
-            parts, architecture = dict(document["parts"]), document["architecture"]
-            return cls(*first, functions, parts, every, architecture, version)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             reason = f"no key {error}" if isinstance(error, KeyError) else error
             raise CheckpointError(
@@ -134,16 +133,14 @@ class ContentHash(Unbounded, Tabular):
         if self.architecture != other.architecture:
             said = f"the architectures differ: {self.architecture} and {other.architecture}"
             return Agreement("different", said)
-        ours, theirs = ({(x.part, x.name): x for x in y.numbers} for y in (self, other))
-        common = [name for name in ours if name in theirs]
+        ours, theirs = ({x[:2]: x for x in y.numbers} for y in (self, other))
+        common = [(ours[name], theirs[name]) for name in ours if name in theirs]
         known = self.version == other.version
         if not common or (known and ours.keys() != theirs.keys()):
             return Agreement("different", "some parts of one checkpoint are zero in the other")
-        ratios = [
-            abs(ours[x].value - theirs[x].value) / (ours[x].error + theirs[x].error) for x in common
-        ]
+        ratios = [abs(x.value - y.value) / (x.error + y.error) for x, y in common]
         worst = int(np.argmax(ratios))
-        where = _place(ours[common[worst]])
+        where = common[worst][0].place
         said = f"{where} differs by {ratios[worst]:.2g} times what rounding can explain"
         if not known:
             said += f"; only the {len(common)} numbers of both versions of the hash are compared"
@@ -193,10 +190,7 @@ class Hashes(Unbounded, Tabular):
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        return {
-            "models": [x.document() for x in self.each],
-            "groups": [list(group) for group in self.groups],
-        }
+        return stated(self, "models groups", models=[x.document() for x in self.each])
 
 
 @within_float64(1)
@@ -234,13 +228,14 @@ def _hashes(
     if not every:
         return ContentHash(name, values, architecture=architecture)
     typical = float(np.median([x.error for x in every]))
-    levels: list[Level] = ["fine", "coarse"]
-    kept = [level for level in levels if typical <= TOO_COARSE * STEPS[level]] or levels[-1:]
+    levels: tuple[Level, ...] = ("fine", "coarse")
+    kept = [x for x in levels if typical <= TOO_COARSE * STEPS[x] or x == levels[-1]]
     functions = {level: _on_grid(level, every, architecture) for level in kept}
-    places = _places(kept[0], every)
-    parts = {
-        part: _digest(part, [x for x in places if x.startswith(f"{part}/")], 12) for part in own
-    }
+    step = STEPS[kept[0]]
+    places: dict[str, list[str]] = {part: [] for part in own}
+    for x in every:
+        places[x.part].append(_written(x, round(x.value / step)))
+    parts = {part: _digest(part, found, 12) for part, found in places.items()}
     return ContentHash(name, values, functions, parts, every, architecture)
 
 
@@ -261,39 +256,30 @@ def _of_values(model: Model, architecture: str, progress: Progress) -> str:
     return whole.hexdigest()[:LENGTH]
 
 
-def _places(
-    level: Level, every: tuple[Number, ...], up: Mapping[int, int] | None = None
-) -> list[str]:
-    """The numbers rounded to a grid, as text; `up` overrides the rounding of some."""
-    step = STEPS[level]
-    chosen = up or {}
-    return [
-        f"{x.part}/{x.name}={chosen.get(i, round(x.value / step))}" for i, x in enumerate(every)
-    ]
-
-
 def _on_grid(level: Level, every: tuple[Number, ...], architecture: str) -> FunctionHash:
-    step = STEPS[level]
-    edges = {
-        i: sorted({round((x.value + side * x.error) / step) for side in (-1, 0, 1)})
-        for i, x in enumerate(every)
-        if round((x.value - x.error) / step) != round((x.value + x.error) / step)
-    }
-    title = f"{level} {architecture}"
-    own = _digest(title, _places(level, every))
-    others: list[str] = []
-    if len(edges) <= LISTED:
-        for choice in product(*edges.values()):
-            found = _digest(title, _places(level, every, dict(zip(edges, choice, strict=True))))
-            others += [found] if found != own else []
-    return FunctionHash(level, own, tuple(_place(every[i]) for i in edges), tuple(others))
+    """The numbers rounded to a grid; those on an edge are rounded to the other side as well."""
+    step, title = STEPS[level], f"{level} {architecture}"
+
+    def sides(x: Number) -> set[int]:
+        """The lower and the upper neighbour that rounding can give, and what lies between."""
+        return {round((x.value + side * x.error) / step) for side in (-1, 0, 1)}
+
+    def hash_with(chosen: Mapping[int, int]) -> str:
+        every_place = (chosen.get(i, round(x.value / step)) for i, x in enumerate(every))
+        return _digest(title, [_written(x, at) for x, at in zip(every, every_place, strict=True)])
+
+    own = hash_with({})
+    edges = {i: sorted(both) for i, x in enumerate(every) if len(both := sides(x)) > 1}
+    choices = product(*edges.values()) if len(edges) <= LISTED else ()
+    found = (hash_with(dict(zip(edges, choice, strict=True))) for choice in choices)
+    others = tuple(x for x in found if x != own)
+    return FunctionHash(level, own, tuple(every[i].place for i in edges), others)
+
+
+def _written(number: Number, at: int) -> str:
+    return f"{number.part}/{number.name}={at}"
 
 
 def _digest(title: str, places: list[str], length: int = LENGTH) -> str:
     text = "\n".join([f"segre function {VERSION}", title, *places])
     return f"v{VERSION}:{sha256(text.encode()).hexdigest()[:length]}"
-
-
-def _place(number: Number) -> str:
-    part = f"layer {number.part}" if number.part.isdigit() else number.part
-    return f"{part}, {number.name}"

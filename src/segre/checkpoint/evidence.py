@@ -16,13 +16,14 @@ from typing import Any
 import numpy as np
 
 from segre.checkpoint.compare import Measure, measures
-from segre.checkpoint.layout import Tensors
+from segre.checkpoint.layout import Tensors, place_of
 from segre.checkpoint.match import Finder, Follower, match_layer, match_sign, match_stream
 from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.outputs import relative
 from segre.checkpoint.reduce import Reduced, reduced
 from segre.checkpoint.rounding import Differences, Rounded
 from segre.fields.interface import Array
+from segre.json_data import stated
 from segre.symmetry.compact import Elements, act, of_stream
 from segre.transformer.spec import Transformer
 
@@ -137,24 +138,14 @@ class Block(Measure):
     @property
     def place(self) -> str:
         """The part, as in reports: layer 3."""
-        return self.part if self.part in ("embed", "head") else f"layer {self.part}"
+        return place_of(self.part)
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        return {
-            "part": self.part,
-            "kind": self.kind,
-            "difference": self.difference,
-            "rounding": self.sensitivity,
-            "ratio": self.ratio,
-            "limit": self.limit,
-            "members": len(self.sizes),
-            "worst": {
-                "name": self.name,
-                "ratio": float(self.ratios[self.worst]),
-                "limit": self.limit_of_one,
-            },
-        }
+        worst = {"ratio": float(self.ratios[self.worst]), "limit": self.limit_of_one}
+        made = {"rounding": self.sensitivity, "members": len(self.sizes)}
+        names = "part kind difference ratio limit"
+        return stated(self, names, **made, worst=worst | {"name": self.name})
 
 
 def agreed(blocks: Sequence[Block]) -> str:

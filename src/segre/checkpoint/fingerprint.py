@@ -11,14 +11,14 @@ a sum of terms of both signs as much as the terms. So every matrix is in several
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import ceil
+from typing import NamedTuple
 
 import numpy as np
 
 from segre.checkpoint.compare import WORDS, measures
 from segre.checkpoint.elements import weights
-from segre.checkpoint.layout import Tensors
+from segre.checkpoint.layout import Tensors, place_of
 from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.planes import planes, rotary_key, still
 from segre.checkpoint.reduce import Reduced, reduced
@@ -36,14 +36,18 @@ ARITHMETIC = 1e-9  # what double precision does, with room
 SUMS = 5  # of both signs, in which a matrix is; one of many experts is in more
 
 
-@dataclass(frozen=True)
-class Number:
+class Number(NamedTuple):
     """One number: the logarithm of a size, to base 2, or a sum of either sign by its scale."""
 
     part: str
     name: str
     value: float
     error: float = 0.0  # what rounding of the stored weights can do to it
+
+    @property
+    def place(self) -> str:
+        """As in reports: layer 3, OV, size."""
+        return f"{place_of(self.part)}, {self.name}"
 
 
 def numbers(model: Model, progress: Progress = no_progress) -> tuple[Number, ...]:

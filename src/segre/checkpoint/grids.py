@@ -47,15 +47,13 @@ def grid_of(model: Model) -> Grid:
     """The grid on which a checkpoint's matrices lie."""
     widest: list[DType] = []
     levels: list[int | None] = []
-    for every in model.held.values():
-        for held in every:
-            entry = model.store.entries[held.file]
-            if len(entry.shape) < 2 or min(entry.shape[-2:]) < 2:
-                continue
-            matrix = model.store.raw(held.file).reshape(-1, entry.shape[-1])
-            lines = [x.astype(np.float64) for x in _lines(matrix)]
-            widest.append(_narrowest(lines, entry.dtype))
-            levels.append(_levels(lines, matrix, entry.dtype))
+    for _, held, entry in model.files:
+        if len(entry.shape) < 2 or min(entry.shape[-2:]) < 2:
+            continue
+        matrix = model.store.raw(held.file).reshape(-1, entry.shape[-1])
+        lines = [x.astype(np.float64) for x in _lines(matrix)]
+        widest.append(_narrowest(lines, entry.dtype))
+        levels.append(_levels(lines, matrix, entry.dtype))
     known = [bits for bits in levels if bits is not None]
     on = len(known) >= MOST * len(levels) and bool(known)
     kind = min(widest, key=unit_roundoff, default=FLOATS["F32"])

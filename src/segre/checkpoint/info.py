@@ -27,6 +27,7 @@ from segre.fields.threads import threads_for
 from segre.finding import Finding
 from segre.geometry.progress import Progress, quiet
 from segre.geometry.redundancy import counted
+from segre.json_data import stated
 from segre.models.registry import from_config
 from segre.shown import Tabular
 from segre.symmetry.balance import DEFICIENT
@@ -71,15 +72,9 @@ class Product:
 
     def document(self) -> dict[str, Any]:
         """As plain data; of the singular values, the first and the last."""
-        return {
-            "rank": self.rank,
-            "full_rank": len(self.singular_values),
-            "condition": self.condition,
-            "norm": self.norm,
-            "stable_rank": self.stable_rank,
-            "largest": self.singular_values[0],
-            "smallest": self.singular_values[-1],
-        }
+        sigma = self.singular_values
+        made = {"full_rank": len(sigma), "largest": sigma[0], "smallest": sigma[-1]}
+        return stated(self, "rank condition norm stable_rank", **made)
 
 
 @dataclass(frozen=True)
@@ -132,15 +127,12 @@ class LayerInfo:
 
     def document(self) -> dict[str, Any]:
         """As plain data."""
-        return {
-            "layer": self.number,
-            "OV": [head.document() for head in self.ov],
-            "QK": [head.document() for head in self.qk],
-            "gauge": asdict(self.gauge),
-            "units": None if self.units is None else asdict(self.units),
-            **({} if self.shared is None else {"shared_units": asdict(self.shared)}),
-            "special": list(self.special),
-        }
+        made: dict[str, Any] = {"layer": self.number, "gauge": asdict(self.gauge)}
+        made |= {"OV": [x.document() for x in self.ov], "QK": [x.document() for x in self.qk]}
+        made["units"] = None if self.units is None else asdict(self.units)
+        if self.shared is not None:
+            made["shared_units"] = asdict(self.shared)
+        return stated(self, "special", **made)
 
 
 @dataclass(frozen=True)
@@ -174,23 +166,16 @@ class Info(Tabular):
             found = self.redundancy.document()
             kept = {key: found[key] for key in ("spec", "symmetries", "notes")}
             redundancy = {"counted": True, **kept, **found.get("redundancy", {"total": 0})}
-        return {
-            "name": self.name,
-            "family": self.family,
-            "spec": str(self.spec),
-            "parameters": {"stored": self.stored, "distinct": self.parameters},
-            "bytes": self.nbytes,
-            "types": self.types,
-            "files": list(self.files),
-            "copies": list(self.copies),
-            "unused": list(self.unused),
-            "redundancy": redundancy,
-            "measured": {
-                "roundoff": self.roundoff,
-                "ends": {part: asdict(norms) for part, norms in self.ends.items()},
-                "layers": [layer.document() for layer in self.layers],
-            },
-        }
+        ends = {part: asdict(norms) for part, norms in self.ends.items()}
+        return stated(
+            self,
+            "name family types files copies unused",
+            spec=str(self.spec),
+            parameters={"stored": self.stored, "distinct": self.parameters},
+            bytes=self.nbytes,
+            redundancy=redundancy,
+            measured=stated(self, "roundoff layers", ends=ends),
+        )
 
 
 def describe(model: Model, progress: Progress = quiet) -> Info:
@@ -242,18 +227,18 @@ def _layer(spec: Transformer, found: Reduced, roundoff: float) -> LayerInfo:
     if spec.qknorm:
         Q, K = Q * w["normq.gain"], K * w["normk.gain"]
     qk = _products(Q.swapaxes(-1, -2), K.swapaxes(-1, -2), roundoff)
-    units, shared = (
-        _units(spec, w, kind) if kind in kinds(w) else None for kind in (UNITS, SHARED)
-    )
+    units = {kind: _units(spec, w, kind) for kind in kinds(w)}
     special = (
         *_special_heads("OV", ov, roundoff),
         *_special_heads("QK", qk, roundoff),
         *_special_patterns(spec, w),
-        *_special_units("MLP units", units),
-        *_special_units("shared MLP units", shared),
+        *_special_units("MLP units", units.get(UNITS)),
+        *_special_units("shared MLP units", units.get(SHARED)),
         *_pairs("experts", equal_experts(w), "the same affinities"),
     )
-    return LayerInfo(int(found.part), ov, qk, _gauge(found), units, shared, special)
+    return LayerInfo(
+        int(found.part), ov, qk, _gauge(found), units.get(UNITS), units.get(SHARED), special
+    )
 
 
 def _products(left: Array, right: Array, roundoff: float) -> tuple[Product, ...]:

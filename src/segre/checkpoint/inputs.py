@@ -22,6 +22,7 @@ from segre.errors import CheckpointError, SegreError, SpecError, TooLargeError
 from segre.fields.interface import Array
 from segre.files import read_given, shown
 from segre.geometry.memory import DEFAULT_LIMIT
+from segre.json_data import stated
 from segre.libraries import library
 from segre.transformer.forward import Tokens
 from segre.transformer.spec import Transformer
@@ -73,7 +74,7 @@ class Inputs:
 
     def document(self) -> dict[str, Any]:
         """As plain data."""
-        return {"kind": self.kind, "count": self.count, "length": self.length, "seed": self.seed}
+        return stated(self, "kind count length seed")
 
 
 def random_tokens(

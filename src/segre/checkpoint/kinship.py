@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from segre.checkpoint.elements import of_length_1
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.likeness import head_likeness
 from segre.checkpoint.match import match_latents
@@ -24,6 +25,7 @@ from segre.checkpoint.reduce import reduced
 from segre.checkpoint.structure import into_stream
 from segre.checkpoint.units import signed, unit_sizes
 from segre.fields.interface import Array
+from segre.json_data import stated
 from segre.transformer.spec import Transformer
 
 # Measured by `python -m bench.lineage`: pairs of models trained independently on the same data.
@@ -85,19 +87,13 @@ class Kinship:
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        return {
-            "share": self.share,
-            "heads": self.heads,
-            "units": self.units,
-            "members": self.members,
-            "threshold": self.threshold,
-            "distance": self.distance,
-            "silent": list(self.silent),
-            "growth": self.growth,
-            "chance": {"mean": self.chance, "spread": self.spread},
-            "trained_apart": _NULL,
-            "false_positive_rate_below": self.error,
-        }
+        return stated(
+            self,
+            "share heads units members threshold distance silent growth",
+            chance={"mean": self.chance, "spread": self.spread},
+            trained_apart=_NULL,
+            false_positive_rate_below=self.error,
+        )
 
 
 def kinship(one: Model, two: Model, progress: Progress = no_progress) -> Kinship:
@@ -114,18 +110,17 @@ def kinship(one: Model, two: Model, progress: Progress = no_progress) -> Kinship
                 alive = [_writing(sizes(w).ravel()) for w in both]
                 silent += [int((~x).sum()) for x in alive]
                 counts[kind].append(_count(likeness(one.spec.at(part), both, alive, rng), rng))
-    known = {
-        kind: x for kind, found in counts.items() if found and (x := sum(found, np.zeros(())))[0]
-    }
-    shares = {kind: float(x[1] / x[0]) for kind, x in known.items()}
-    draws = np.mean([x[3:] / x[0] for x in known.values()], axis=0) if known else np.ones(1)
+    totals = {kind: sum(found, np.zeros(3 + DRAWS)) for kind, found in counts.items()}
+    shares = {kind: x / x[0] for kind, x in totals.items() if x[0]}
+    means = np.mean([*shares.values()], axis=0) if shares else np.array([0.0, 0.0, 0.0, 1.0])
+    heads, units = (float(shares[kind][1]) if kind in shares else None for kind in totals)
     return Kinship(
-        shares.get("heads"),
-        shares.get("units"),
-        int(sum(x[0] for x in known.values())),
-        float(np.mean([x[2] / x[0] for x in known.values()])) if known else 0.0,
-        float(draws.mean()),
-        float(draws.std()),
+        heads,
+        units,
+        int(sum(x[0] for x in totals.values())),
+        float(means[2]),
+        float(means[3:].mean()),
+        float(means[3:].std()),
         (int(silent[0]), int(silent[1])),
         float(squares[1] / squares[0] - 1) if squares[0] else 0.0,
     )
@@ -218,11 +213,7 @@ def _unit_rows(w: Tensors) -> Tensors:
     rows = {name: w[f"W_{name}"].reshape(-1, d) for name in ("gate", "up") if f"W_{name}" in w}
     rows["down"] = np.moveaxis(w["W_down"], -2, -1).reshape(-1, d)
     dtype = np.float32 if len(rows["up"]) > MANY else np.float64
-    size = {name: np.linalg.norm(x, axis=1, keepdims=True) for name, x in rows.items()}
-    return {
-        name: (x / np.where(size[name] > 0, size[name], 1)).astype(dtype)
-        for name, x in rows.items()
-    }
+    return {name: of_length_1(x).astype(dtype) for name, x in rows.items()}
 
 
 # --- counts -----------------------------------------------------------------------------------

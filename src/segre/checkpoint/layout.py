@@ -145,6 +145,11 @@ class Held:
         ]
 
 
+def place_of(part: str) -> str:
+    """A part as reports name it: layer 3."""
+    return f"layer {part}" if part.isdigit() else part
+
+
 def _is_vector(name: str) -> bool:
     return name.startswith(("b_", "c_")) or name.endswith((".gain", ".bias")) or name == "sinks"
 

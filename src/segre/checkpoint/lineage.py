@@ -13,14 +13,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import ceil
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from segre.checkpoint.comparison import Comparison, Judged
 from segre.checkpoint.function import (
     differing_keys,
-    in_words,
     require_same_architecture,
     require_same_scale,
 )
@@ -44,6 +43,7 @@ from segre.errors import CheckpointError
 from segre.fields.interface import Array
 from segre.files import shown
 from segre.finding import Status, Unbounded
+from segre.json_data import stated
 from segre.models import Source
 from segre.shown import Tabular
 
@@ -114,7 +114,7 @@ class Relation(Judged):
     @property
     def calibration(self) -> str:
         """How certain the common origin is, in words."""
-        return _calibration([self])
+        return Lineage((self.one, self.two), (self,)).calibration
 
     @property
     def digits(self) -> int:
@@ -127,24 +127,8 @@ class Relation(Judged):
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        return {
-            "models": [self.one, self.two],
-            "verdict": self.verdict,
-            "related": self.related,
-            "reason": self.reason,
-            "distance": self.distance,
-            "kinship": None if self.kinship is None else self.kinship.document(),
-            "change": None if self.change is None else self.change.document(),
-        }
-
-
-def _calibration(pairs: Sequence[Relation]) -> str:
-    limits = sorted(pair.kinship.threshold for pair in pairs if pair.kinship is not None)
-    if not limits:
-        return ""
-    digits = max(pair.digits for pair in pairs) - 2
-    ends = dict.fromkeys(f"{x:.{digits}%}" for x in (limits[0], limits[-1]))
-    return f"threshold {' to '.join(ends)}; {_TRAINED_APART}"
+        names = "verdict related reason distance kinship change"
+        return stated(self, names, models=[self.one, self.two])
 
 
 @dataclass(frozen=True)
@@ -153,6 +137,8 @@ class Lineage(Unbounded, Tabular):
 
     names: tuple[str, ...]
     pairs: tuple[Relation, ...]
+    status: ClassVar[Status] = "measured"
+    how: ClassVar[str] = "nearest relatives of heads and units, all pairs"
 
     def __iter__(self) -> Iterator[Relation]:
         return iter(self.pairs)
@@ -160,7 +146,12 @@ class Lineage(Unbounded, Tabular):
     @property
     def calibration(self) -> str:
         """How certain common origins are, in words."""
-        return _calibration(self.pairs)
+        limits = sorted(x.kinship.threshold for x in self.pairs if x.kinship is not None)
+        if not limits:
+            return ""
+        digits = max(pair.digits for pair in self.pairs) - 2
+        ends = dict.fromkeys(f"{x:.{digits}%}" for x in (limits[0], limits[-1]))
+        return f"threshold {' to '.join(ends)}; {_TRAINED_APART}"
 
     @property
     def verdict(self) -> Kind | None:
@@ -217,40 +208,19 @@ class Lineage(Unbounded, Tabular):
         """The groups."""
         return self.groups
 
-    @property
-    def status(self) -> Status:
-        """Distances are measured."""
-        return "measured"
-
-    @property
-    def how(self) -> str:
-        """How it is known."""
-        return "nearest relatives of heads and units, all pairs"
-
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        return {
-            "models": list(self.names),
-            "groups": [list(group) for group in self.groups],
-            "pairs": [pair.document() for pair in self.pairs],
-            "distances": self.distances.tolist(),
-            "tree": self.tree.tolist(),
-            "branches": [list(branch) for branch in self.branches],
-        }
+        apart, tree = self.distances.tolist(), self.tree.tolist()
+        own = {"models": list(self.names), "distances": apart, "tree": tree}
+        return stated(self, "groups pairs branches", **own)
 
 
 def related_checkpoints(one: Model, two: Model, progress: Progress = no_progress) -> Relation:
     """How two opened checkpoints are related."""
     one, two, _ = in_one_form(one, two)
-    names = one.name, two.name
     keys = set(differing_keys(one.spec, two.spec))
-    if keys and one.family != two.family and not keys <= PRUNABLE:
-        raise CheckpointError(
-            f"{names[0]!r} is a {one.family} model and {names[1]!r} is a {two.family} model, "
-            f"which cannot be compared; {in_words(one.spec, two.spec, sorted(keys))}"
-        )
     alone = one.spec.share or one.spec.embed or not one.spec.vocab
-    if not keys <= PRUNABLE or (keys - {"heads", "kv", "ff", "eff"} and alone):
+    if not keys <= (PRUNABLE - {"layers", "d", "head", "dv"} if alone else PRUNABLE):
         require_same_architecture(one, two)
     if not keys and (equal := _identical(one, two)) is not None:
         return equal
@@ -273,85 +243,82 @@ def _identical(one: Model, two: Model) -> Relation | None:
 
 def _compared(one: Model, two: Model, progress: Progress) -> Relation:
     """The verdict on two whose layers and tokens are in the same places."""
-    names = one.name, two.name
-    if keys := differing_keys(one.spec, two.spec):  # the number of heads or units
-        kin = kinship(one, two, progress)
-        if kin.related is not True:
-            return _strangers(names, kin)
-        both = ((key, getattr(one.spec, key), getattr(two.spec, key)) for key in sorted(keys))
-        said = ", ".join(f"{key} is {a} and {b}" for key, a, b in both)
-        return Relation(*names, "pruned", f"{said}; {kin.in_words()}", kin)
-    if (equal := _identical(one, two)) is not None:
+    keys = differing_keys(one.spec, two.spec)  # the number of heads or units
+    if not keys and (equal := _identical(one, two)) is not None:
         return equal
-    found = differences(one, two)
-    kin = kinship(one, two, progress)
+    kin, changed = kinship(one, two, progress), None
+    said = _strangers(kin)
+    if keys and kin.related:
+        both = ((key, getattr(one.spec, key), getattr(two.spec, key)) for key in sorted(keys))
+        sizes = ", ".join(f"{key} is {a} and {b}" for key, a, b in both)
+        said = "pruned", f"{sizes}; {kin.in_words()}"
+    elif not keys and (same := _copied(one, two, kin, progress)) is not None:
+        said = same
+    elif kin.related:
+        grids = grid_of(one), grid_of(two)
+        changed = change(one, two, max((x.dtype for x in grids), key=unit_roundoff), progress)
+        said = _changed(changed, kin, *grids)
+    return Relation(one.name, two.name, *said, kin, changed)
+
+
+def _copied(one: Model, two: Model, kin: Kinship, progress: Progress) -> tuple[Kind, str] | None:
+    """The verdict on two that are one function, which is asked of near relatives alone."""
     near = max(NEAR, UNITS * max(one.roundoff(), two.roundoff()))
-    if kin.related is None or (kin.related and kin.distance <= near):
-        same = same_checkpoint(one, two, progress=progress)
-        if same.same:
-            return Relation(*names, *_same(same, in_place=found.in_place), kin)
-    if kin.related is not True:
-        return _strangers(names, kin)
-    grids = grid_of(one), grid_of(two)
-    coarser = max((grid.dtype for grid in grids), key=unit_roundoff)
-    changed = change(one, two, coarser, progress)
-    return Relation(*names, *_changed(changed, kin, *grids), kin, changed)
+    if kin.related is False or (kin.related and kin.distance > near):
+        return None
+    same = same_checkpoint(one, two, progress=progress)
+    return _same(same, in_place=differences(one, two).in_place) if same.same else None
 
 
 def _same(same: Comparison, *, in_place: bool) -> tuple[Kind, str]:
-    if same.verdict == "identical":
-        return "identical", same.reason
-    if in_place:
-        return "rounded", same.reason
-    assert same.roundoff is not None
-    assert same.outputs is not None
+    if same.verdict == "identical" or in_place:
+        return "identical" if same.verdict == "identical" else "rounded", same.reason
+    exact = same.roundoff is not None and same.roundoff <= EXACT
     reason = f"{same.reason}; outputs differ by {same.outputs:.2g}"
-    exact = same.roundoff <= EXACT
-    return ("same function, moved" if exact else "same up to rounding, moved"), reason
+    return "same function, moved" if exact else "same up to rounding, moved", reason
 
 
-def _strangers(names: tuple[str, str], kin: Kinship) -> Relation:
+def _strangers(kin: Kinship) -> tuple[Kind, str]:
     if kin.related is False:
-        return Relation(*names, "unrelated", "no evidence of a common origin", kin)
-    few = "too few heads and units, or too few similar ones, to decide"
-    return Relation(*names, "undecided", few, kin)
+        return "unrelated", "no evidence of a common origin"
+    return "undecided", "too few heads and units, or too few similar ones, to decide"
 
 
 def _changed(found: Change, kin: Kinship, one: Grid, two: Grid) -> tuple[Kind, str]:
-    """What was done to one of two checkpoints of the same origin."""
-    where = "after a change of basis, " if found.moved else ""
-    if not found.layers and not found.tables:
-        return "fine-tuned", f"{where}only vectors differ, no matrices"
+    """What was done to one of two checkpoints of the same origin, by the first sign of it."""
+    moved, noise = found.moved, found.is_noise
+    where = "after a change of basis, " if moved else ""
     what = "matrices" if found.layers else "only embedding tables"
     size = f"{where}{what} differ by {100 * found.size:.3g}%"
-    if one.type != two.type and not found.moved and found.widest <= SPACING:
-        if found.vectors > SPACING:
-            return "fine-tuned", "only vectors differ by more than rounding, no matrices"
-        narrow = max((one, two), key=lambda grid: unit_roundoff(grid.dtype)).type
-        return "rounded", f"{size}, and all values of one are exact in type {narrow}"
-    bits = {one.bits, two.bits} - {None}
-    if len(bits) == 1 and one.bits != two.bits:
-        return "quantised", f"{size}; the matrices of one are quantised to {bits.pop()} bits"
-    if kin.silent[0] != kin.silent[1]:
-        many = f"{kin.silent[0]:,} and {kin.silent[1]:,} heads and units have zero output"
-        return "pruned", f"{size}; {many}"
+    rounded = one.type != two.type and not moved and found.widest <= SPACING
+    vectors = rounded and found.vectors > SPACING
+    narrow = max((one, two), key=lambda grid: unit_roundoff(grid.dtype)).type
+    bits = [grid.bits for grid in (one, two) if grid.bits is not None]
+    ours, theirs = kin.silent
     sure = found.size * found.numbers**0.5 > SURE
+    fell = -kin.growth / max(found.size**2, 1e-300)
     lost = sure and kin.growth < LOST * found.size**2
+    squares = f"the squares of the second are smaller by {fell:.2f} squares of that difference"
+    zeroed = found.zeroed >= ZEROED
     zeros = f"{found.zeroed:.1%} of the values are zero in only one of them"
-    if found.zeroed >= ZEROED and found.moved and sure and not lost:
-        return "quantised", f"{size}; {zeros}, and the others changed"
-    if found.zeroed >= ZEROED:
-        return "pruned", f"{size}; {zeros}"
-    if found.moved and found.is_noise and lost:
-        fell = -kin.growth / found.size**2
-        said = f"squares of the second are smaller by {fell:.2f} squares of that difference"
-        return "pruned", f"{size}; the {said}; 1 is values removed, -1 noise"
-    about = f"structure {found.structure:.2f}; 1 is pure noise"
-    if found.is_noise:
-        before = ", as noise does, or rounding before the change of basis" if found.moved else ""
-        said = f"values changed independently of each other{before}"
-        return "noise added", f"{size}; {said} ({about})"
-    return "fine-tuned", f"{size}; rows changed together ({about})"
+    about = f"(structure {found.structure:.2f}; 1 is pure noise)"
+    alone = "values changed independently of each other"
+    before = "as noise does, or rounding before the change of basis"
+    if vectors or not found.layers + found.tables:
+        more = "differ by more than rounding" if found.layers + found.tables else "differ"
+        return "fine-tuned", f"{'' if vectors else where}only vectors {more}, no matrices"
+    signs: list[tuple[bool, Kind, str]] = [
+        (rounded, "rounded", f", and all values of one are exact in type {narrow}"),
+        (len(bits) == 1, "quantised", f"; the matrices of one are quantised to {sum(bits)} bits"),
+        (ours != theirs, "pruned", f"; {ours:,} and {theirs:,} heads and units have zero output"),
+        (zeroed and moved and sure and not lost, "quantised", f"; {zeros}, and the others changed"),
+        (zeroed, "pruned", f"; {zeros}"),
+        (moved and noise and lost, "pruned", f"; {squares}; 1 is values removed, -1 noise"),
+        (moved and noise, "noise added", f"; {alone}, {before} {about}"),
+        (noise, "noise added", f"; {alone} {about}"),
+        (True, "fine-tuned", f"; rows changed together {about}"),
+    ]
+    return next((kind, f"{size}{words}") for seen, kind, words in signs if seen)
 
 
 @within_float64(1 << 20)

@@ -16,10 +16,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from segre.checkpoint.dtypes import float_info
+from segre.checkpoint.dtypes import DType, float_info
 from segre.checkpoint.layout import Held, Tensors, layout
 from segre.checkpoint.opening import opened, require_plain
-from segre.checkpoint.reading import CONFIG
+from segre.checkpoint.reading import CONFIG, refusal
 from segre.checkpoint.store import Entry, Store
 from segre.errors import CheckpointError, TooLargeError
 from segre.fields.interface import Array
@@ -151,6 +151,17 @@ class Model(Brief):
         }
 
     @property
+    def files(self) -> list[tuple[str, Held, Entry]]:
+        """The tensors of the files: the part of each, what it holds, and its entry."""
+        every = ((part, held) for part, own in self.held.items() for held in own)
+        return [(part, held, self.store.entries[held.file]) for part, held in every]
+
+    @property
+    def where(self) -> dict[str, str]:
+        """By tensor of the spec, the last tensor of the files that holds it."""
+        return {name: held.file for _, held, _ in self.files for name in held.names}
+
+    @property
     def parts(self) -> list[str]:
         """embed, 1, 2, ..., head: those that have tensors."""
         return [part for part, held in self.held.items() if held]
@@ -191,8 +202,13 @@ class Model(Brief):
 
     def roundoff(self) -> float:
         """The largest relative rounding error of the types in which weights are stored."""
-        files = (held.file for every in self.held.values() for held in every)
-        return max(unit_roundoff(x) for x in {self.store.entries[file].dtype for file in files})
+        return unit_roundoff(coarsest(self))
+
+
+def coarsest(*models: Model) -> DType:
+    """The type with the largest rounding error in which any of them stores a weight."""
+    types = {entry.dtype for model in models for *_, entry in model.files}
+    return max(types, key=unit_roundoff)
 
 
 def unit_roundoff(dtype: np.dtype) -> float:
@@ -232,15 +248,16 @@ def described(store: Store, *, compare: bool = True, trunk: bool = False) -> Mod
     model.copies = _copies(model, family, left, compare)
     model.carried = _take(left, lambda key: key.endswith(family.buffers) or 0 in left[key].shape)
     unused = tuple(start.format(layers=spec.layers) for start in family.unused)
-    if any("language_model." in held.file for every in model.held.values() for held in every):
+    if any("language_model." in held.file for _, held, _ in model.files):
         unused += BESIDE
     starts = tuple(before + part for before in (family.prefix, *BEFORE) for part in unused)
     model.unused = _take(left, lambda key: key.startswith(starts))
     if left:
         title = named[0] if isinstance(named, list) and named else "(not named in config.json)"
-        raise CheckpointError(
-            f"checkpoint {name!r}: tensor {min(left)!r} is not part of a {kind} model of class "
-            f"{title}; allowed: the tensors of that class"
+        raise refusal(
+            name,
+            f"tensor {min(left)!r} is not part of a {kind} model of class {title}; allowed: the "
+            "tensors of that class",
         )
     return model
 
@@ -263,43 +280,33 @@ def _instead(
 
 def _found(family: Family, held: Held, left: dict[str, Entry], name: str) -> Held:
     """A tensor under its name in the file."""
-    for file in family.names(held.file):
-        entry = left.pop(file, None)
-        if entry is None:
-            continue
-        if entry.shape != held.stored_shape:
-            raise CheckpointError(
-                f"checkpoint {name!r}: tensor {file!r} has shape {list(entry.shape)}, but "
-                f"config.json requires {list(held.stored_shape)}"
-            )
-        if entry.dtype.kind not in "fV":
-            raise CheckpointError(
-                f"checkpoint {name!r}: tensor {file!r} has type {entry.dtype}; allowed: "
-                "floating-point types"
-            )
-        return replace(held, file=file)
-    raise CheckpointError(f"checkpoint {name!r}: tensor {held.file!r} is missing")
+    file = next((file for file in family.names(held.file) if file in left), None)
+    if file is None:
+        raise refusal(name, f"tensor {held.file!r} is missing")
+    entry, due = left.pop(file), list(held.stored_shape)
+    problem = ""
+    if list(entry.shape) != due:
+        problem = f"has shape {list(entry.shape)}, but config.json requires {due}"
+    elif entry.dtype.kind not in "fV":
+        problem = f"has type {entry.dtype}; allowed: floating-point types"
+    if problem:
+        raise refusal(name, f"tensor {file!r} {problem}")
+    return replace(held, file=file)
 
 
 def _copies(model: Model, family: Family, left: dict[str, Entry], compare: bool) -> dict[str, str]:
     """Tied tensors that are in the files twice; they must agree."""
-    where = {n: held.file for every in model.held.values() for held in every for n in held.names}
-    pairs = family.copies if model.spec.tied else {}
-    out = {}
-    for said, original in pairs.items():
+    out, where = {}, model.where
+    for said, original in family.copies.items() if model.spec.tied else ():
         file = next((name for name in family.names(said) if name in left), "")
-        if not file or original not in where:
-            continue
-        del left[file]
-        out[file] = where[original]
-        a, b = (model.store.raw(name) if compare else None for name in (file, where[original]))
-        if a is None or b is None:
-            continue
+        if file and original in where:
+            del left[file]
+            out[file] = where[original]
+    for pair in out.items() if compare else ():
+        a, b = (model.store.raw(name) for name in pair)
         if a.shape != b.shape or a.dtype != b.dtype or not np.array_equal(bits(a), bits(b)):
-            raise CheckpointError(
-                f"checkpoint {model.name!r}: config.json says that {file!r} and "
-                f"{where[original]!r} are tied, but they differ"
-            )
+            said = "config.json says that {!r} and {!r} are tied, but they differ".format(*pair)
+            raise refusal(model.name, said)
     return out
 
 

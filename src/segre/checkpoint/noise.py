@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from segre.checkpoint.align import Alignment, FartherError
+from segre.checkpoint.changes import as_matrix
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.match import Finder, aligned_pairs, best_stream, stream_products
 from segre.checkpoint.model import Model, Progress, no_progress, unit_roundoff
@@ -107,7 +108,7 @@ def _measured(
     layers, tables, vectors = (_Sums(dtype, moved) for _ in range(3))
     for part, ours, theirs in _pairs(one, two, progress, moved=moved):
         for name in ours:
-            a, b = (_matrix(name, w[name]) for w in (ours, theirs))
+            a, b = (as_matrix(name, w[name]) for w in (ours, theirs))
             wide = min(a.shape) >= NARROW
             (vectors if not wide else tables if part in TABLES else layers).add(a, b)
     if not layers.structures and not tables.structures:
@@ -170,13 +171,6 @@ def _without_ends(values: list[float]) -> float:
         return 1.0
     cut = len(values) // 8
     return float(np.mean(np.sort(values)[cut : len(values) - cut]))
-
-
-def _matrix(name: str, tensor: Array) -> Array:
-    """A tensor as a matrix with what has one input, or one output, in a row."""
-    if name == "W_O":
-        return np.moveaxis(tensor, -2, 0).reshape(tensor.shape[-2], -1)
-    return tensor.reshape(-1, tensor.shape[-1])
 
 
 def structure(change: Array) -> float:

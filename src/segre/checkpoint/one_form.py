@@ -31,6 +31,7 @@ from segre.symmetry.compact import stream_freedom
 from segre.transformer.choices import Bias
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import part_shapes, parts
+from segre.values import counted
 
 TABLES = ("tokens", "positions", "types")  # stored by row, as in all files
 UNIT_AXES = {"gate": -2, "up": -2, "down": -1}  # of the units of MLPs, by the end of a name
@@ -195,13 +196,11 @@ def _leave_out(given: Parts) -> None:
 
 
 def _counted(dead: Mapping[str, int]) -> str:
-    counts = set(dead.values())
-    if len(counts) == 1 and len(dead) > 1:
-        return f"{counts.pop()} dead MLP units in each of layers {', '.join(dead)}"
-    listed = [f"{n} in layer {part}" for part, n in dead.items()]
-    first, _, rest = listed[0].partition(" ")
-    word = "unit" if first == "1" else "units"
-    return ", ".join([f"{first} dead MLP {word} {rest}", *listed[1:]])
+    first, *others = (f"{n} in layer {part}" for part, n in dead.items())
+    units = counted(next(iter(dead.values())), "dead MLP unit")
+    if others and len({*dead.values()}) == 1:
+        return f"{units} in each of layers {', '.join(dead)}"
+    return ", ".join([f"{units} {first.partition(' ')[2]}", *others])
 
 
 def _keep(given: Parts, kept: list[str]) -> None:

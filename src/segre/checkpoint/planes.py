@@ -79,16 +79,6 @@ def still(spec: Transformer, rows: Array) -> Array:
     return rows[..., turning(spec) :, :]
 
 
-def set_still(spec: Transformer, w: Tensors, asked: Array, met: Array) -> None:
-    """Put queries and keys in the place of those that do not turn; biases are a last column."""
-    for letter, to in (("Q", asked), ("K", met)):
-        width = w[f"W_{letter}"].shape[-1]
-        for name, value in ((f"W_{letter}", to[..., :width]), (f"b_{letter}", to[..., width:])):
-            if name in w and value.shape[-1]:
-                turns = w[name][..., : turning(spec), :]
-                w[name] = np.concatenate([turns, value], axis=-2) if turning(spec) else value
-
-
 def free_planes(spec: Transformer, w: Tensors, near: float = 0.0) -> Array:
     """Under norms: planes with equal gains, whose queries and keys can turn together.
 

@@ -131,11 +131,9 @@ class Differences:
 
 def all_rewritten(model: Model) -> Differences:
     """What is known of a checkpoint that has nothing in common with the other."""
-    touched: dict[Where, Touched] = {}
-    for part, every in model.held.items():
-        for held in every:
-            entry = model.store.entries[held.file]
-            touched[part, held.label] = Touched.all_of(entry, entry.dtype)
+    touched = {
+        (part, x.label): Touched.all_of(entry, entry.dtype) for part, x, entry in model.files
+    }
     return Differences(touched, 0.0, model.store.parameters)
 
 
@@ -168,12 +166,6 @@ def require_same_tensors(one: Model, two: Model) -> None:
                 f"{one.name!r} and {two.name!r}: only one of them has a tensor that holds just "
                 f"{only[0]}; save both as models of the same family"
             )
-
-
-def coarsest(one: Model, two: Model) -> DType:
-    """The type with the largest rounding error in which either stores a weight."""
-    types = {x.store.entries[h.file].dtype for x in (one, two) for p in x.held.values() for h in p}
-    return max(types, key=unit_roundoff)
 
 
 def _compared(one: Model, two: Model, ours: Held, theirs: Held) -> tuple[Touched, int, int]:
@@ -245,10 +237,7 @@ class Rounded(Model):
     @property
     def as_it_is(self) -> bool:
         """Whether nothing is rounded, perturbed or multiplied."""
-        every = ((part, held) for part in self.parts for held in self.held[part])
-        types = (
-            self.store.entries[x.file].dtype == self.touched[p, x.label].dtype for p, x in every
-        )
+        types = (entry.dtype == self.touched[part, x.label].dtype for part, x, entry in self.files)
         return self.seed is None and not self.factors and all(types)
 
     def run(self, tokens: Tokens) -> Running:

@@ -29,14 +29,13 @@ from segre.checkpoint.function import (
     unknown,
 )
 from segre.checkpoint.match import Finder
-from segre.checkpoint.model import Model, Progress, bits, no_progress
+from segre.checkpoint.model import Model, Progress, bits, coarsest, no_progress
 from segre.checkpoint.one_form import in_one_design
 from segre.checkpoint.outputs import Running, furthest, outputs, random_tokens
 from segre.checkpoint.rounding import (
     Differences,
     Rounded,
     all_rewritten,
-    coarsest,
     differences,
     require_same_tensors,
 )

@@ -20,6 +20,7 @@ from segre.checkpoint.folder import carry_along, new_directory
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model
 from segre.checkpoint.reading import CONFIG, INDEX, WEIGHTS, is_shard_name
+from segre.checkpoint.sizes import row_blocks
 from segre.checkpoint.store import Entry, Store
 from segre.errors import CheckpointError
 from segre.fields.interface import Array
@@ -80,7 +81,9 @@ class TensorWriter:
         entry = self._due(name, array)
         if array.dtype != entry.dtype and not (is_float(array.dtype) and is_float(entry.dtype)):
             raise _mistyped(entry, array.dtype)
-        self._put(entry, (converted(entry, block) for block in _blocks(array)))
+        rows = array.reshape(1) if array.ndim == 0 else array
+        spans = row_blocks(len(rows), rows.size, BLOCK)
+        self._put(entry, (converted(entry, rows[start:stop]) for start, stop in spans))
 
     def copy(self, name: str, source: Store) -> None:
         """Write a tensor of another model, byte for byte."""
@@ -136,18 +139,6 @@ class TensorWriter:
             totals["total_parameters"] = sum(e.size for e in entries if is_float(e.dtype))
         where = {entry.name: entry.file for entry in entries}
         return {**given, "metadata": {**metadata, **totals}, "weight_map": where}
-
-
-def _blocks(array: Array) -> Iterator[Array]:
-    """Pieces of an array, in its order, that are small enough to convert."""
-    if array.size <= BLOCK:
-        yield array
-    elif len(array) == 1:
-        yield from _blocks(array[0])
-    else:
-        half = len(array) // 2
-        yield from _blocks(array[:half])
-        yield from _blocks(array[half:])
 
 
 def converted(entry: Entry, block: Array) -> Array:

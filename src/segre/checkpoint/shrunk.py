@@ -24,7 +24,7 @@ from segre.checkpoint.model import Model, Progress, described, no_progress
 from segre.checkpoint.overflow import within_float64
 from segre.checkpoint.reading import CONFIG, INDEX
 from segre.checkpoint.saving import Saving, TensorWriter, bring_along
-from segre.checkpoint.shrink import STILL, Constants, Expander, Shrinker
+from segre.checkpoint.shrink import STILL, Expander, Shrinker, Uniform
 from segre.checkpoint.store import Entry, Store
 from segre.errors import CheckpointError
 from segre.files import shown
@@ -190,9 +190,9 @@ def _damaged(store: Store, error: Exception) -> CheckpointError:
     )
 
 
-def _constants(config: dict[str, Any], spec: Transformer) -> Constants:
+def _constants(config: dict[str, Any], spec: Transformer) -> Uniform:
     """Constant tensors; none may be larger than the tensor that it stands for."""
-    out: Constants = {}
+    out: Uniform = {}
     for name, (value, shape) in config["constants"].items():
         part, _, own = name.partition("/")
         largest = spec.experts if own in CONSTANTS else prod(part_shapes(spec, part)[own])

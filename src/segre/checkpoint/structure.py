@@ -228,8 +228,7 @@ def _permuted(model: Model, order: Array) -> Model:
     longer = replace(model.spec, vocab=model.spec.vocab + 1)
     files = {
         held.file
-        for part, every in model.held.items()
-        for held in every
+        for part, held, _ in model.files
         for name in held.names
         if part_shapes(longer, part)[name] != part_shapes(model.spec, part)[name]
     }

@@ -1,4 +1,4 @@
-"""The commands of `segre reproduce`, made from the registry of experiments, and `--all`."""
+"""The commands of `segre reproduce`, made from the registry of experiments; `--all`, `--verify`."""
 
 from __future__ import annotations
 
@@ -132,6 +132,7 @@ def _click(experiment: Experiment) -> Any:
 def all_experiments(
     out: Out,
     all_: bool,
+    stored: bool,
     results: Path | None,
     chosen: list[str],
     fresh: bool,
@@ -142,10 +143,19 @@ def all_experiments(
     context = out.context
     assert context is not None
     if context.invoked_subcommand is not None:
-        if all_:
+        if all_ or stored:
+            given = "--all" if all_ else "--verify"
             raise SegreError(
-                "--all and the name of an experiment exclude each other; give one of them"
+                f"{given} and the name of an experiment exclude each other; give one of them"
             )
+        return
+    folder = results or Path("reproductions")
+    if stored:
+        if all_ or chosen or fresh or asked["full"]:
+            raise SegreError("--verify runs no experiment: it takes no option but --output")
+        from segre.reproduce.verify import verify
+
+        out.answer(verify, folder, code=lambda found: 0 if found.value else 1)
         return
     if not all_:
         if context.args or results or chosen:
@@ -159,7 +169,6 @@ def all_experiments(
 
     for name in chosen:
         experiment(name)
-    folder = results or Path("reproductions")
     page = folder / "index.html"
     folder.mkdir(parents=True, exist_ok=True)
     require_writable(plot=folder / "a.png", page=page)
@@ -175,9 +184,10 @@ group = Commands(cls=Experiments, invoke_without_command=True, rich_markup_mode=
 group.callback(
     epilog=epilog("""segre reproduce gap -o gap.png
     segre reproduce --all -o results
-    segre reproduce --all -o some --only gap --only localise"""),
+    segre reproduce --all -o some --only gap --only localise
+    segre reproduce --verify -o results"""),
     invoke_without_command=True,
-)(with_output(all_experiments, "all_ results chosen full fresh first_seed seeds"))
+)(with_output(all_experiments, "all_ stored results chosen full fresh first_seed seeds"))
 app.add_typer(group, name="reproduce")
 
 

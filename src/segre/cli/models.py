@@ -110,7 +110,7 @@ def same(out: Out, first: Path, second: Path, witness: Path | None, **asked: Any
 )
 def diff(out: TableOut, one: Path, two: Path, **asked: Any) -> None:
     """What changed between two models: where, how much, in how many directions."""
-    from segre.analysis.small_diff import diff as difference
+    from segre.analysis.diff import diff as difference
 
     out.answer(difference, one, two, **asked)
 

@@ -44,7 +44,10 @@ FILES = {
     "new_store": file("STORE", "The store: a new file, or one to continue.", OUTPUT, REQUIRED),
     "stores": file("FOLDER", "Directory for the stores.", OUTPUT, Path("theorems")),
     "results": file(
-        "FOLDER", "With --all: directory for runs, results and the page index.html.", OUTPUT
+        "FOLDER",
+        "With --all: directory for runs, results and the page index.html; with --verify: the "
+        "directory that is checked.",
+        OUTPUT,
     ),
     "folder": file("OUT", _NEW, OUTPUT, REQUIRED),
     "new_weights": file("OUT", f"{_NEW} Of a small network: a .json or .npz file.", OUTPUT, ...),
@@ -123,6 +126,10 @@ FLAGS = {
         "--ranks/--no-ranks",
     ),
     "all_": flag("Run every experiment, and write one page with all results.", "--all"),
+    "stored": flag(
+        "Check the dimensions that a folder of results and stores holds, by certificates.",
+        "--verify",
+    ),
     "full": flag("With --all: do the longer runs of experiments that have one."),
 }
 

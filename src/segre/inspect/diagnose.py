@@ -21,7 +21,7 @@ from segre.geometry.progress import Progress, quiet
 from segre.inspect.interventions import NOTHING, Intervention
 from segre.inspect.measure import Finding, Measure
 from segre.inspect.measures import MEASURES
-from segre.inspect.measures.heads import SINK, attention, sinks
+from segre.inspect.measures.heads import SINK, sinks
 from segre.inspect.recorded import Recorded, recorded
 from segre.models import Source
 from segre.shown import Tabular
@@ -239,21 +239,20 @@ def head_details(seen: Recorded) -> dict[str, Any] | None:
     Heads come one after the other. Patterns are averaged over blocks of tokens and rounded to 8
     bits (bytes in base 64), so that all together take at most `MOST` bytes, whatever the model.
     """
-    P, mean = seen.patterns, attention(seen)
+    P, mean = seen.patterns, seen.attention
     if P is None or mean is None or seen.pattern_values is None:
         return None
     layers, heads = P.shape[:2]
     block = block_of(seen.tokens, layers * heads)
     patterns = in_bytes(blocks(P, block))
     top = np.argsort(-mean, axis=-1, kind="stable")[..., :TOP]
-    queries = [layer.queries for layer in seen.layers if layer.queries is not None]
 
     def listed(values: Array) -> list[list[float]]:
         return [[float(f"{x:.3g}") for x in row] for row in values.reshape(layers * heads, -1)]
 
     spectrum = None
-    if len(queries) == len(seen.layers):
-        spectrum = listed(-np.sort(-np.abs(np.stack(queries)), axis=-1)[..., :VALUES])
+    if seen.queries is not None:
+        spectrum = listed(-np.sort(-np.abs(seen.queries), axis=-1)[..., :VALUES])
     return {
         "layers": layers,
         "heads": heads,

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import numpy as np
+
 from segre.fields.interface import Array
 from segre.inspect.recorded import Recorded
 
@@ -66,16 +68,31 @@ class Measure:
         return find
 
     def findings(self, recorded: Recorded, values: Array) -> Iterator[Finding]:
-        """What stands out in its values."""
+        """What stands out in its values; extreme ones are compared with their median."""
         for one in () if self.find is None else self.find(recorded, values):
-            yield replace(one, measure=self.key)
+            typical = one.typical
+            if typical is None and one.extreme != "none":
+                typical = float(np.median(values))
+            yield replace(one, measure=self.key, typical=typical)
 
 
 def measure(
-    key: str, title: str, axis: Axis, how: str = "", least: int = 2
-) -> Callable[[Callable[[Any], Array | None]], Measure]:
-    """Make a function of a recorded pass a measure; its docstring says how unless `how` does."""
-    return lambda of: Measure(key, title, axis, how or of.__doc__ or "", of, least)
+    key: str, title: str, axis: Axis, how: str = "", *, least: int = 2, of: str = ""
+) -> Callable[[Callable[..., Array | None]], Measure]:
+    """Make a function of a recorded pass a measure; its docstring says how unless `how` does.
+
+    `of` names what the function takes of the pass, beside the pass; a model may not have it.
+    """
+
+    def made(function: Callable[..., Array | None]) -> Measure:
+        def values(recorded: Recorded) -> Array | None:
+            part = getattr(recorded, of)
+            return None if part is None else function(recorded, part)
+
+        said = how or function.__doc__ or ""
+        return Measure(key, title, axis, said, values if of else function, least)
+
+    return made
 
 
 def listed(numbers: Sequence[int], most: int = 6) -> str:

@@ -82,8 +82,18 @@ class Recorded:
     @cached_property
     def patterns(self) -> Array | None:
         """All patterns: (layers, heads, queries, keys)."""
-        every = [layer.patterns for layer in self.layers if layer.patterns is not None]
-        return np.stack(every) if len(every) == len(self.layers) else None
+        return _stacked([layer.patterns for layer in self.layers])
+
+    @cached_property
+    def attention(self) -> Array | None:
+        """Mean attention to every key of the queries from a quarter on: (layers, heads, keys)."""
+        P = self.patterns
+        return None if P is None else np.asarray(P[:, :, self.tokens // 4 :].mean(axis=2))
+
+    @cached_property
+    def queries(self) -> Array | None:
+        """Eigenvalues of W_Q' W_K of all heads: (layers, heads, n)."""
+        return _stacked([layer.queries for layer in self.layers])
 
     @cached_property
     def pattern_values(self) -> Array | None:
@@ -157,6 +167,12 @@ def recorded(
         outputs = finished(outputs_by_part(model, tokens, Real(), hook=hook))[0]
     found = (model, np.asarray(ids), tuple(words), tuple(streams), tuple(layers))
     return Recorded(*found, last[0] if last else None, outputs)
+
+
+def _stacked(layers: Sequence[Array | None]) -> Array | None:
+    """What all layers have, as one array; None if a layer lacks it."""
+    every = [one for one in layers if one is not None]
+    return np.stack(every) if len(every) == len(layers) else None
 
 
 def _written(W: Array, mixed: Array) -> tuple[Array, Array]:

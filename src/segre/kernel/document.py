@@ -87,6 +87,7 @@ class Certificate:
     prime: int
     seed: int
     sections: Mapping[str, Any]
+    checksum: str
 
 
 def examine(document: Mapping[str, Any]) -> Certificate:
@@ -110,10 +111,11 @@ def examine(document: Mapping[str, Any]) -> Certificate:
         for key in ("point", "independence", "roots"):
             if document[key] is not None:
                 raise RejectionError(f"{key}: a theorem has none; it must be null")
-        return Certificate(spec, digest, claim, 0, 0, sections)
+        return Certificate(spec, digest, claim, 0, 0, sections, document["checksum"])
     keys(document["point"], ("seed", "prime"), "point")
     seed = whole(document["point"]["seed"], "point.seed", 0, WORD - 1)
-    return Certificate(spec, digest, claim, _prime(document["point"]["prime"]), seed, sections)
+    prime = _prime(document["point"]["prime"])
+    return Certificate(spec, digest, claim, prime, seed, sections, document["checksum"])
 
 
 def read_spec(value: Any) -> Spec:

@@ -34,14 +34,16 @@ from segre.kernel.lemmas import Pass
 from segre.kernel.linear import annihilator, rank, row_basis
 from segre.kernel.meter import Progress, afford, meter
 from segre.kernel.network import graph_of
-from segre.kernel.point import Batch, Point
+from segre.kernel.point import ROW_BYTES, Batch, Point
 from segre.kernel.residues import FreeRoots, Residues
 from segre.kernel.special import special
 from segre.kernel.variation import Shift, ancestors
 from segre.transformer.spec import Transformer
 
 STEP, ENTRY = 2e-5, 1e-7  # seconds for a node, and for an entry of a generator
-MOST_INPUTS = 64  # that are tried, to find two at which the network has a value mod p
+MOST_INPUTS = 64  # that are tried, to find some at which the network has a value mod p
+_WATCHED_BYTES = 24  # of an entry of the Jacobian: twice as it is, and as a float
+_UNSEEN = 60  # bits: a change of the network goes unseen with a chance of about 2^-60
 
 
 def check(certificate: Certificate, graph: Graph, progress: Progress) -> tuple[int, str]:
@@ -56,7 +58,7 @@ def check(certificate: Certificate, graph: Graph, progress: Progress) -> tuple[i
     text(upper["kind"], "upper.kind", ("spaces",))
     progress("upper bound", 0, 1)
     facts = facts_of(spec, graph, certificate.prime, certificate.seed)
-    entries, guard = items(upper["spaces"], "upper.spaces"), _Guard(facts)
+    entries, guard = items(upper["spaces"], "upper.spaces"), _Guard(facts, certificate.checksum)
     proved: list[Matrix] = []
     for i, entry in enumerate(entries):
         progress("upper bound", i, len(entries))
@@ -125,13 +127,14 @@ def _rank(facts: Facts, rows: list[Matrix]) -> int:
 
 
 class _Guard:
-    """Whether generators change an output at two inputs, which is no part of the proof.
+    """Whether generators change an output at some inputs, which is no part of the proof.
 
-    Those that change one at soft token sequences must not at true ones.
+    Those that change one at soft token sequences must not at true ones. The inputs follow from the
+    checksum of the document: whoever writes it cannot choose them.
     """
 
-    def __init__(self, facts: Facts) -> None:
-        self.facts = facts
+    def __init__(self, facts: Facts, checksum: str) -> None:
+        self.facts, self.seed = facts, int(checksum[:16], 16)
         self._watched: dict[bool, Matrix] = {}
 
     def changes(self, rows: Matrix) -> bool:
@@ -142,27 +145,32 @@ class _Guard:
 
     def _seen(self, rows: Matrix, *, hard: bool) -> bool:
         if hard not in self._watched:
-            self._watched[hard] = watched(self.facts, hard=hard)
+            self._watched[hard] = watched(self.facts, self.seed, hard=hard)
         return bool(self.facts.field.matmul(self._watched[hard], rows.T[None]).any())
 
 
-def watched(facts: Facts, *, hard: bool) -> Matrix:
-    """All rows of the Jacobian at two inputs, mod p with free roots."""
+def watched(facts: Facts, seed: int, *, hard: bool) -> Matrix:
+    """All rows of the Jacobian at inputs of this seed, mod p with free roots.
+
+    There are as many as make it unlikely, below 2^-60, that all of them miss a change.
+    """
     drawn_roots, graph = FreeRoots(facts.prime, facts.field.seed), facts.graph
+    source, wanted = Residues(facts.prime, seed), -(-_UNSEEN // (facts.prime.bit_length() - 1))
     point = Point(graph, drawn_roots, drawn_roots.weights(graph))
     outputs = prod(graph.shape(graph.output))
+    meter().require_bytes(outputs * (ROW_BYTES + wanted * _WATCHED_BYTES * graph.parameters))
     sizes: Any = [getattr(facts.spec, key, 0) for key in ("vocab", "types")]
     blocks = [size for size in sizes if size]
 
     def inputs(numbers: Sequence[int]) -> Batch:
         salts = np.zeros((len(numbers), graph.input_shape[1]), np.uint64)
-        drawn = drawn_roots.inputs(graph.input_shape, numbers, salts)
+        drawn = source.inputs(graph.input_shape, numbers, salts)
         if not hard:
             return Batch(drawn_roots.soft(drawn, *blocks))
         chosen = [np.eye(size, dtype=np.int64)[drawn[:, 0] % size] for size in blocks]
         return Batch(np.concatenate(chosen, -1).swapaxes(1, 2))
 
-    found: list[Matrix] = [np.zeros((0, graph.parameters), np.int64)]
+    found: list[Matrix] = []
     for number in range(MOST_INPUTS):
         rows = [(number, o) for o in range(outputs)]
         meter().require(point.work(rows))
@@ -170,9 +178,9 @@ def watched(facts: Facts, *, hard: bool) -> Matrix:
             found.append(point.jacobian(rows, inputs))
         except RejectionError:  # a division by zero mod p
             continue
-        if len(found) == 3:
-            break
-    return np.concatenate(found)[None]
+        if len(found) == wanted:
+            return np.concatenate(found)[None]
+    raise RejectionError("the point is unusable: the network has no value at most inputs")
 
 
 def generators(facts: Facts, entry: Any, where: str) -> Matrix:

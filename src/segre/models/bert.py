@@ -6,13 +6,15 @@ from typing import Any
 
 from segre.models.config import Config
 from segre.models.family import Family, Values, encoder_labels, fourfold
-from segre.models.stored import Names, Stored, linear, norm, parts, table
+from segre.models.stored import Names, Stored, linear, maps, norm, parts, table
 from segre.transformer.spec import Transformer
 
 
-def sizes(layers: int, width: int, heads: int, **rest: Any) -> Values:
-    """What configs of public encoders say beside the defaults of their family."""
-    out = {"num_hidden_layers": layers, "hidden_size": width, "intermediate_size": 4 * width}
+def sizes(
+    layers: int, width: int, heads: int, *, inner: str = "intermediate_size", **rest: Any
+) -> Values:
+    """What configs of public models say beside the defaults; `inner` is the width of the MLPs."""
+    out = {"num_hidden_layers": layers, "hidden_size": width, inner: 4 * width}
     return {**out, "num_attention_heads": heads, **rest}
 
 
@@ -31,13 +33,9 @@ ONLY: dict[str, tuple[Any, ...]] = {
 }
 OLD_NAMES = (("LayerNorm.weight", "LayerNorm.gamma"), ("LayerNorm.bias", "LayerNorm.beta"))
 LAYER: Names = {
-    **linear("attention.self.query", "Q"),
-    **linear("attention.self.key", "K"),
-    **linear("attention.self.value", "V"),
-    **linear("attention.output.dense", "O"),
+    **maps("attention.", Q="self.query", K="self.key", V="self.value", O="output.dense"),
     **norm("attention.output.LayerNorm", "post1"),
-    **linear("intermediate.dense", "up"),
-    **linear("output.dense", "down"),
+    **maps("", up="intermediate.dense", down="output.dense"),
     **norm("output.LayerNorm", "post2"),
 }
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 from segre.models import bert
 from segre.models.config import Config
 from segre.models.family import Labelled, Values, answers
-from segre.models.stored import linear, norm, parts
+from segre.models.stored import linear, maps, norm, parts
 
 EPS = Fraction(1, 10**12)  # of all norms, whatever a config says
 
@@ -22,13 +22,9 @@ _HEAD = {
     **linear("vocab_projector", "U"),
 }
 _LAYER = {
-    **linear("attention.q_lin", "Q"),
-    **linear("attention.k_lin", "K"),
-    **linear("attention.v_lin", "V"),
-    **linear("attention.out_lin", "O"),
+    **maps("attention.", Q="q_lin", K="k_lin", V="v_lin", O="out_lin"),
     **norm("sa_layer_norm", "post1"),
-    **linear("ffn.lin1", "up"),
-    **linear("ffn.lin2", "down"),
+    **maps("ffn.", up="lin1", down="lin2"),
     **norm("output_layer_norm", "post2"),
 }
 FAMILY = bert.family(

@@ -9,7 +9,7 @@ from segre.errors import SpecError
 from segre.models import bert
 from segre.models.config import Config
 from segre.models.family import Labelled, Values, answers, encoder_labels
-from segre.models.stored import Stored, linear, norm, parts
+from segre.models.stored import Stored, linear, maps, norm, parts
 
 
 def _read(config: Config) -> Values:
@@ -60,10 +60,7 @@ ELECTRA = bert.family(
             count=1,
         ),
     ),
-    defaults={
-        **bert.DEFAULTS,
-        **bert.sizes(12, 256, 4, embedding_size=128),
-    },
+    defaults={**bert.DEFAULTS, **bert.sizes(12, 256, 4, embedding_size=128)},
     read=_read,
     tensors=parts(_EMBED, _HEAD, "electra.encoder.layer.{}.", bert.LAYER),
     models={
@@ -94,13 +91,9 @@ _ALBERT_HEAD = {
 }
 _SHARED = "albert.encoder.albert_layer_groups.0.albert_layers.0."
 _ALBERT_LAYER = {
-    **linear("attention.query", "Q"),
-    **linear("attention.key", "K"),
-    **linear("attention.value", "V"),
-    **linear("attention.dense", "O"),
+    **maps("attention.", Q="query", K="key", V="value", O="dense"),
     **norm("attention.LayerNorm", "post1"),
-    **linear("ffn", "up"),
-    **linear("ffn_output", "down"),
+    **maps("", up="ffn", down="ffn_output"),
     **norm("full_layer_layer_norm", "post2"),
 }
 ALBERT = bert.family(

@@ -31,6 +31,12 @@ BESIDE = tuple(
     for name in ("vision_tower.", "vision_model.", "visual.", "multi_modal_projector.")
 )
 
+
+def columns(*keys: str) -> Callable[..., Values]:
+    """What makes a config of the values of these keys, in this order, and what else is said."""
+    return lambda *values, **rest: {**dict(zip(keys, values, strict=True)), **rest}
+
+
 # --- classes with labels --------------------------------------------------------------------------
 
 
@@ -83,9 +89,10 @@ def encoder_labels(name: str) -> tuple[Labelled, ...]:
 
 
 def fourfold(given: Mapping[str, Any]) -> Values:
-    """MLPs four times as wide as the stream, if there are MLPs."""
-    d = given.get("d")
-    return {"ff": 4 * d} if isinstance(d, int) and given.get("mlp") != "none" else {}
+    """MLPs four times as wide as the stream, if there are MLPs; no offset of other positions."""
+    d, learned = given.get("d"), given.get("pos", "learned") == "learned"
+    wide = {"ff": 4 * d} if isinstance(d, int) and given.get("mlp") != "none" else {}
+    return wide if learned else {**wide, "offset": 0}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from segre.models import bert
 from segre.models.config import Config
 from segre.models.family import Family, Values, decoder_labels, fourfold
 from segre.models.rope import rope_base, rope_part, rope_rescale
-from segre.models.stored import Stored, linear, norm, parts, table
+from segre.models.stored import Stored, linear, maps, norm, parts, table
 from segre.values import show
 
 PART = 0.25  # the rotary part of a head, by default
@@ -61,8 +61,7 @@ _LAYER = {
     **linear("attention.query_key_value", "Q", "K", "V", by_head=True),
     **linear("attention.dense", "O"),
     **norm("post_attention_layernorm", "norm2"),
-    **linear("mlp.dense_h_to_4h", "up"),
-    **linear("mlp.dense_4h_to_h", "down"),
+    **maps("mlp.", up="dense_h_to_4h", down="dense_4h_to_h"),
 }
 
 

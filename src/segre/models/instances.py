@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 from segre.transformer.by_layer import Bases, Rescales, every
 from segre.transformer.spec import Transformer
@@ -21,6 +22,13 @@ RESCALES = {
     "yarn": "yarn:4:4096",
     "longrope": "longrope:32:4096:short=1.5:long=2",
 }
+# Sizes and numbers of small instances, where they are not 0.
+SIZES: dict[str, Any] = {
+    **{"heads": 2, "dv": 2, "ff": 3, "eps": Fraction(1, 10**5), "vocab": 11, "embed": 4},
+    **{"qrank": 3, "kvrank": 3, "experts": 3, "active": 2, "shared": 2, "eff": 2, "dense": 1},
+    **{"groups": 2, "within": 1, "limit": Fraction(1, 2), "window": (2,), "scale": Fraction(1)},
+}
+AT_MOST = {"offset": 1, "types": 2, "labels": 2, "patch": 5, "relation": 2}
 
 
 def small_instance(spec: Transformer) -> Transformer:
@@ -30,53 +38,25 @@ def small_instance(spec: Transformer) -> Transformer:
     they read (of a LayerNorm's output one dimension is lost);
     the vocabulary is large enough to tell latents apart.
     """
-    grouped = spec.kv < spec.heads
     partial = 0 < spec.rotary_dim < spec.head and not spec.latent
-    head = 4 if partial else 2
-    narrow = 3 if spec.latent else 0
-    routed = spec.experts > 0
     base, rescale = _rotations(spec)
     by_layer = isinstance(base, tuple) or isinstance(rescale, tuple) or spec.by_mechanism
-    deep = (
-        spec.cls
-        or by_layer
-        or spec.share
-        or spec.embed
-        or not spec.firstnorm
-        or (routed and spec.dense)
-    )
+    deep = any((spec.cls, by_layer, spec.share, spec.embed, not spec.firstnorm, spec.dense))
+    sizes = {key: small for key, small in SIZES.items() if getattr(spec, key)}
+    sizes |= {key: min(getattr(spec, key), most) for key, most in AT_MOST.items()}
+    wide = spec.latent or spec.embed or (partial and spec.norm == "layer")
+    sizes |= {"d": 5 if wide else 4, "layers": 2 if deep else 1, "head": 4 if partial else 2}
+    if spec.parallel and spec.vocab:
+        sizes["vocab"] = 17  # more than its MLP, which at first reads only the input, can fit
+    if spec.groups:
+        sizes["experts"] = 4
     return replace(
         spec,
-        d=5 if spec.latent or spec.embed or (partial and spec.norm == "layer") else 4,
-        layers=2 if deep else 1,
-        heads=2,
-        kv=1 if grouped else 2,
-        head=head,
-        dv=2,
-        ff=3 if spec.ff else 0,
-        eps=Fraction(1, 10**5) if spec.eps else spec.eps,
-        base=base,
+        **sizes,
+        kv=1 if spec.kv < spec.heads else 2,
         rotary=2 if spec.rotary_dim else 0,
-        vocab=_words(spec) if spec.vocab else 0,
         positions=3 + (spec.offset > 0) if spec.pos == "learned" else 0,
-        offset=min(spec.offset, 1),
-        types=min(spec.types, 2),
-        embed=4 if spec.embed else 0,
-        qrank=narrow if spec.qrank else 0,
-        kvrank=narrow,
-        experts=(4 if spec.groups else 3) if routed else 0,
-        groups=2 if spec.groups else 0,
-        within=1 if spec.groups else 0,
-        active=2 if routed else 0,
-        shared=2 if spec.shared else 0,
-        eff=2 if routed else 0,
-        limit=Fraction(1, 2) if spec.limit else Fraction(0),
-        dense=1 if spec.dense else 0,
-        window=(2,) if spec.window else (),
-        scale=Fraction(1) if spec.scale else Fraction(0),
-        labels=min(spec.labels, 2),
-        patch=min(spec.patch, 5),
-        relation=min(spec.relation, 2),
+        base=base,
         rescale=rescale,
         attn=tuple(one.name for one in spec.mechanisms),
         skip=Fraction(3, 2) if spec.skip != 1 else spec.skip,
@@ -94,11 +74,6 @@ def _rotations(spec: Transformer) -> tuple[Bases, Rescales]:
     return tuple(
         small if base else 0 for small, (base, _) in zip((10_000, 100), ways, strict=True)
     ), rescales
-
-
-def _words(spec: Transformer) -> int:
-    """Number of tokens: more than a parallel MLP, which at first reads only the input, can fit."""
-    return 17 if spec.parallel else 11
 
 
 # The small instances of the presets, and their dimensions.

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from segre.models.config import GATES, Config
-from segre.models.family import Family, Values, decoder_labels
+from segre.models.family import Family, Values, columns, decoder_labels
 from segre.models.rope import rope_base, rope_rescale
-from segre.models.stored import Layout, Names, Stored, linear, norm, parts, table
+from segre.models.stored import Layout, Names, Stored, linear, maps, norm, parts, table
 from segre.models.windows import layer_types
 
 # What decoders of this kind have where nothing else is said.
@@ -102,20 +102,14 @@ def routed_rest(given: Mapping[str, Any], experts: int, active: int) -> Values:
 def attention(plus: float = 0.0) -> Names:
     """Queries, keys, values, their norms, and outputs."""
     return {
-        **linear("self_attn.q_proj", "Q"),
-        **linear("self_attn.k_proj", "K"),
-        **linear("self_attn.v_proj", "V"),
+        **maps("self_attn.", Q="q_proj", K="k_proj", V="v_proj"),
         **norm("self_attn.q_norm", "normq", plus=plus),
         **norm("self_attn.k_norm", "normk", plus=plus),
         **linear("self_attn.o_proj", "O"),
     }
 
 
-GATED: Names = {
-    **linear("mlp.gate_proj", "gate"),
-    **linear("mlp.up_proj", "up"),
-    **linear("mlp.down_proj", "down"),
-}
+GATED = maps("mlp.", gate="gate_proj", up="up_proj", down="down_proj")
 ROUTER = {"mlp.gate.weight": Stored(("W_R",))}
 
 
@@ -141,27 +135,10 @@ TENSORS = layout(normed(attention()))
 # --- families -------------------------------------------------------------------------------------
 
 
-def sizes(
-    layers: int,
-    width: int,
-    ff: int,
-    heads: int,
-    kv: int | None,
-    vocab: int,
-    length: int,
-    **rest: Any,
-) -> Values:
-    """Sizes of decoders, in configs and as defaults, and what else is said."""
-    return {
-        "num_hidden_layers": layers,
-        "hidden_size": width,
-        "intermediate_size": ff,
-        "num_attention_heads": heads,
-        "num_key_value_heads": kv,
-        "vocab_size": vocab,
-        "max_position_embeddings": length,
-        **rest,
-    }
+sizes = columns(  # of decoders, in configs and as defaults
+    *("num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads"),
+    *("num_key_value_heads", "vocab_size", "max_position_embeddings"),
+)
 
 
 def family(model_type: str, name: str, *, defaults: Values, labels: int = 3, **own: Any) -> Family:

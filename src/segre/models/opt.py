@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
+from functools import partial
 
 from segre.errors import SpecError
+from segre.models.bert import sizes
 from segre.models.config import Config
 from segre.models.family import Family, Labelled, Values, answers, fourfold
-from segre.models.stored import Stored, linear, norm, parts, table
+from segre.models.stored import Stored, maps, norm, parts, table
 
 EPS = Fraction(1, 10**5)  # of all norms, whatever a config says
 OFFSET = 2
@@ -50,30 +50,15 @@ _HEAD = {
     f"{DECODER}.project_out.weight": Stored(("W_D",)),
     "lm_head.weight": Stored(("W_U",)),
 }
-
-
 _LAYER = {
     **norm("self_attn_layer_norm", "norm1", "post1"),
-    **linear("self_attn.q_proj", "Q"),
-    **linear("self_attn.k_proj", "K"),
-    **linear("self_attn.v_proj", "V"),
-    **linear("self_attn.out_proj", "O"),
+    **maps("self_attn.", Q="q_proj", K="k_proj", V="v_proj", O="out_proj"),
     **norm("final_layer_norm", "norm2", "post2"),
-    **linear("fc1", "up"),
-    **linear("fc2", "down"),
+    **maps("", up="fc1", down="fc2"),
 }
 
 
-def _rest(given: Mapping[str, Any]) -> Values:
-    learned = given.get("pos", "learned") == "learned"
-    return {**fourfold(given), **({} if learned else {"offset": 0})}
-
-
-def _sizes(layers: int, width: int, heads: int, **rest: Any) -> Values:
-    out = {"num_hidden_layers": layers, "hidden_size": width, "ffn_dim": 4 * width}
-    return {**out, "num_attention_heads": heads, **rest}
-
-
+_sizes = partial(sizes, inner="ffn_dim")
 FAMILY = Family(
     model_type="opt",
     base_class="OPTModel",
@@ -101,7 +86,7 @@ FAMILY = Family(
         "offset": OFFSET,
     },
     with_words={"tied": True},
-    rest=_rest,
+    rest=fourfold,
     models={
         "opt-125m": {},
         "opt-350m": _sizes(24, 1024, 16, word_embed_proj_dim=512, do_layer_norm_before=False),

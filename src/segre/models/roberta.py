@@ -6,12 +6,11 @@ XLM-RoBERTa has a vocabulary of a hundred languages.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from segre.errors import SpecError
 from segre.models import bert
 from segre.models.config import Config
-from segre.models.family import Family, Labelled, Values, answers, fourfold
+from segre.models.family import Family, Labelled, Values, answers
 from segre.models.stored import linear, norm
 
 
@@ -30,14 +29,6 @@ def _read(config: Config) -> Values:
             f"{config.family.base_class}, which has no head"
         )
     return {**out, "offset": offset, "t": out["positions"] - offset}
-
-
-def _rest(given: Mapping[str, Any]) -> Values:
-    """MLPs as in BERT, and no offset without learned positions."""
-    return {
-        **fourfold(given),
-        **({"offset": 0} if given.get("pos", "learned") != "learned" else {}),
-    }
 
 
 _HEAD = {
@@ -71,7 +62,6 @@ def _family(model_type: str, name: str, vocab: int, models: Mapping[str, Values]
         **bert.two_biases("lm_head", embed, _HEAD, layers, bert.LAYER),
         choices={**bert.CHOICES, "offset": 2},
         with_tokens={"types": 1, "embnorm": True},
-        rest=_rest,
         models={name: {**_ROBERTA, "vocab_size": vocab, **own} for name, own in models.items()},
         unused=("pooler.",),
     )

@@ -12,7 +12,7 @@ from typing import Any
 
 from segre.errors import SpecError
 from segre.transformer.by_layer import Base
-from segre.transformer.rescale import decimal, rescaled
+from segre.transformer.rescale import PLACES, decimal, rescaled
 from segre.values import choice, fraction, number, quote
 
 TYPES = ("default", "linear", "dynamic", "llama3", "yarn", "longrope")
@@ -95,37 +95,46 @@ def rope_rescale(config: Mapping[str, Any], length: int, *, latent: bool = False
     before = rope.get("original_max_position_embeddings")
     if config.get("original_max_position_embeddings") is not None and kind in MOVED:
         before = config["original_max_position_embeddings"]  # the library lets it win
-    before = length if before is None else before
-    factor = rope.get("factor")
-    if factor is None and kind in ("yarn", "longrope"):
-        factor = fraction("max_position_embeddings", length) / _number("original length", before)
-        factor = max(factor, fraction("factor", 1)) if kind == "longrope" else factor
-    elif not _is_number(factor) or fraction("rope factor", factor) < 1:
-        raise SpecError(
-            f"rope factor: {quote(str(factor))} is not allowed; allowed: numbers from 1"
-        )
-    given: dict[str, Any] = {"factor": factor}
-    if kind == "dynamic":
-        given["length"] = length
-    elif kind != "linear":
+    before = length if before is None or kind == "dynamic" else before
+    given = {"factor": _factor(rope, kind, length, before)}
+    if "length" in PLACES[kind]:
         given["length"] = _number("original_max_position_embeddings", before)
-    if kind == "llama3":
-        for name in ("low", "high"):
-            given[name] = _number(f"{name}_freq_factor", rope.get(f"{name}_freq_factor"))
-    if kind == "yarn":
-        given |= _yarn(rope, latent)
-    if kind == "longrope":
-        for name in ("short", "long"):  # the divisors, in short inputs and in long ones
-            listed = rope.get(f"{name}_factor")
-            if not isinstance(listed, list) or not listed:
-                raise SpecError(f"{name}_factor: allowed: a list of numbers, one for each plane")
-            given[name] = [_number(f"{name}_factor", x) for x in listed]
-        given |= _attention(rope)
+    given |= MORE[kind](rope, latent) if kind in MORE else {}
     texts = {
         key: [_decimal(key, x) for x in value] if isinstance(value, list) else _decimal(key, value)
         for key, value in given.items()
     }
     return str(rescaled({"kind": kind, **texts}))
+
+
+def _factor(rope: Mapping[str, Any], kind: str, length: int, before: Any) -> Any:
+    """The factor of a kind of rescaling; where it is silent, some kinds compare the lengths."""
+    factor = rope.get("factor")
+    if factor is None and kind in ("yarn", "longrope"):
+        found = fraction("max_position_embeddings", length) / _number("original length", before)
+        return max(found, Fraction(1)) if kind == "longrope" else found
+    if not _is_number(factor) or fraction("rope factor", factor) < 1:
+        raise SpecError(
+            f"rope factor: {quote(str(factor))} is not allowed; allowed: numbers from 1"
+        )
+    return factor
+
+
+def _llama3(rope: Mapping[str, Any], _latent: bool) -> dict[str, Any]:
+    """The numbers of turns between which frequencies change."""
+    names = {name: f"{name}_freq_factor" for name in ("low", "high")}
+    return {name: _number(key, rope.get(key)) for name, key in names.items()}
+
+
+def _longrope(rope: Mapping[str, Any], _latent: bool) -> dict[str, Any]:
+    """The divisors of frequencies, in short inputs and in long ones."""
+    out: dict[str, Any] = {}
+    for name in ("short", "long"):
+        listed = rope.get(f"{name}_factor")
+        if not isinstance(listed, list) or not listed:
+            raise SpecError(f"{name}_factor: allowed: a list of numbers, one for each plane")
+        out[name] = [_number(f"{name}_factor", x) for x in listed]
+    return out | _attention(rope)
 
 
 def _yarn(rope: Mapping[str, Any], latent: bool) -> dict[str, Any]:
@@ -153,6 +162,9 @@ def _attention(rope: Mapping[str, Any]) -> dict[str, Any]:
     if not found:
         raise SpecError("attention_factor: 0 is not allowed; allowed: numbers above 0")
     return {"attention": found}
+
+
+MORE = {"llama3": _llama3, "yarn": _yarn, "longrope": _longrope}  # what kinds have beside
 
 
 def _rope(config: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -66,6 +66,12 @@ def linear(file: str, *names: str, columns: bool = False, by_head: bool = False)
     }
 
 
+def maps(at: str, **files: str) -> Names:
+    """Linear maps of a module and their biases: under the name in a spec, where each one lies."""
+    each = (linear(f"{at}{file}", name) for name, file in files.items())
+    return {file: how for one in each for file, how in one.items()}
+
+
 def norm(file: str, *names: str, plus: float = 0.0) -> Names:
     """A norm's gain and bias, by the one of its names that a spec has.
 

@@ -11,8 +11,8 @@ from dataclasses import replace
 from segre.errors import SpecError
 from segre.models import llama
 from segre.models.config import Config
-from segre.models.family import Family, Labelled, Values, fourfold
-from segre.models.stored import Names, Stored, linear, norm, parts
+from segre.models.family import Family, Labelled, Values, columns, fourfold
+from segre.models.stored import Names, Stored, linear, maps, norm, parts
 from segre.transformer.spec import Transformer
 from segre.values import LARGEST, whole
 
@@ -65,9 +65,7 @@ def _embeddings(spec: Transformer, config: Config, prefix: str) -> Names:
 
 
 _ATTENTION: Names = {
-    **linear("attention.attention.query", "Q"),
-    **linear("attention.attention.key", "K"),
-    **linear("attention.attention.value", "V"),
+    **maps("attention.attention.", Q="query", K="key", V="value"),
     **linear("attention.output.dense", "O"),
 }
 _HEAD = {**norm("vit.layernorm", "norm"), **linear("vit.pooler.dense", "pool")}
@@ -75,8 +73,7 @@ _LAYER = {
     **norm("layernorm_before", "norm1"),
     **_ATTENTION,
     **norm("layernorm_after", "norm2"),
-    **linear("intermediate.dense", "up"),
-    **linear("output.dense", "down"),
+    **maps("", up="intermediate.dense", down="output.dense"),
 }
 
 
@@ -85,10 +82,9 @@ def _tensors(spec: Transformer, part: str, config: Config) -> Names:
     return parts(embed, _HEAD, "vit.encoder.layer.{}.", _LAYER)(spec, part, config)
 
 
-def _sizes(patch: int, image: int, layers: int, width: int, heads: int, **rest: int) -> Values:
-    """What configs of public models of patches say beside the defaults of their family."""
-    out = {"patch_size": patch, "image_size": image, "num_hidden_layers": layers}
-    return {**out, "hidden_size": width, "num_attention_heads": heads, **rest}
+_sizes = columns(
+    *("patch_size", "image_size", "num_hidden_layers", "hidden_size", "num_attention_heads")
+)
 
 
 def _labelled(patch: int, image: int, layers: int, width: int, heads: int) -> Values:
@@ -149,7 +145,7 @@ def _dino_tensors(spec: Transformer, part: str, config: Config) -> Names:
         **_ATTENTION,
         "layer_scale1.lambda1": Stored(("scale1",), lies=(spec.d,)),
         **norm("norm2", "norm2"),
-        **(_GATED if spec.gated else {**linear("mlp.fc1", "up"), **linear("mlp.fc2", "down")}),
+        **(_GATED if spec.gated else maps("mlp.", up="fc1", down="fc2")),
         "layer_scale2.lambda1": Stored(("scale2",), lies=(spec.d,)),
     }
     return parts(embed, head, "dinov2.encoder.layer.{}.", layer)(spec, part, config)

@@ -73,6 +73,11 @@ class Facts(Block):
     values: bool = True
 
 
+def told(said: Mapping[str, str]) -> Facts:
+    """Facts without a value: what there is to say, by name."""
+    return Facts(tuple((name, "", words) for name, words in said.items()), values=False)
+
+
 @dataclass(frozen=True)
 class Items(Block):
     """A list under a few words; an item may have several lines."""

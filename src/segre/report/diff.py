@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from segre.analysis.diff import Diff
-from segre.analysis.small_diff import SmallDiff
+import numpy as np
+
+from segre.analysis.diff import Diff, SmallDiff
 from segre.checkpoint.changes import PIECES, Spot, Update
 from segre.files import shown
-from segre.report.blocks import Blocks, Column, Facts, Figure, Row, Say, Table, Tile, Title, table
+from segre.report.blocks import (
+    Blocks,
+    Column,
+    Facts,
+    Figure,
+    Row,
+    Say,
+    Table,
+    Tile,
+    Title,
+    table,
+    told,
+)
 from segre.report.charts import bars, heat_map, lines
-from segre.report.views import data, elsewhere, measured, on_page, terminal, view
+from segre.report.views import data, elsewhere, measured, on_page, terminal, tiles, view
 
 _FEW = 5  # heads, units, tokens
 FAR_APART = 0.5  # relative distance of models that may be unrelated
@@ -24,7 +37,7 @@ def of_diff(found: Diff) -> Blocks:
     """Configs, distances, ranks and outputs; then where the changes are."""
     yield Title("What changed between two checkpoints?", terminal=False)
     yield Title(f"{shown(found.one)} → {shown(found.two)}", terminal=False)
-    yield elsewhere(Facts(tiles_of(found)))
+    yield tiles(*tiles_of(found))
     yield facts_block(found)
     yield on_page(_sections(found))
     grid = found.changes.grid.items()
@@ -35,12 +48,7 @@ def of_diff(found: Diff) -> Blocks:
         return
     yield Say()
     yield Say(f"Relative distance, {gauge_in_words(found)}:", "bold")
-    pieces = (*(piece for piece in PIECES if piece in found.by_piece), "all")
-    rows = tuple(
-        (part_in_words(part), *(number(cells.get(piece)) for piece in pieces))
-        for part, cells in rows_of(found)
-    )
-    yield Table("Distances", ("", *pieces), rows, (False, *[True] * len(pieces)))
+    yield distances_of(found)
     for title, spots in spots_of(found):
         words = "; ".join(spot_in_words(spot) for spot in spots[:_FEW])
         yield terminal(Say(f"{title}: {words}"))
@@ -51,9 +59,8 @@ def of_diff(found: Diff) -> Blocks:
 def of_small_diff(found: SmallDiff) -> Blocks:
     """The verdict, and distances: of the weights, the outputs and what the normal forms have."""
     yield Title("What changed between two small networks?", terminal=False)
-    names = ("first", found.one), ("second", found.two)
-    said = ("function", found.same.verdict), ("reason", found.same.reason)
-    yield Facts(tuple((name, "", words) for name, words in (*names, *said)), values=False)
+    names = {"first": found.one, "second": found.two}
+    yield told({**names, "function": found.same.verdict, "reason": found.same.reason})
     distances = {"outputs at random inputs": found.outputs, **dict(found.invariants)}
     if found.stored is not None:
         distances = {"weights as stored": found.stored, **distances}
@@ -64,23 +71,21 @@ def of_small_diff(found: SmallDiff) -> Blocks:
     yield bars(title, list(distances), pieces, unit="distance")
 
 
-def facts_block(found: Diff, start: int = 0) -> Facts:
-    """Lines about the whole; the first two are the names of the checkpoints."""
-    return Facts(tuple((name, "", words) for name, words in facts_of(found))[start:], values=False)
-
-
-def facts_of(found: Diff) -> Iterator[tuple[str, str]]:
+def facts_block(found: Diff, *left_out: str) -> Facts:
     """Lines about the whole."""
-    yield "first", shown(found.one)
-    yield "second", shown(found.two)
-    yield "config", config_in_words(found)
+    return told({name: words for name, words in facts_of(found).items() if name not in left_out})
+
+
+def facts_of(found: Diff) -> dict[str, str]:
+    """What is said about the whole."""
+    said = {"first": shown(found.one), "second": shown(found.two), "config": config_in_words(found)}
     if found.common is not None:
-        yield "vocabulary", f"sizes differ; only the first {found.common:,} tokens are compared"
-    yield "distance", distance_in_words(found)
-    yield "update", update_in_words(found)
-    yield "outputs", outputs_in_words(found)
-    if found.value > FAR_APART:
-        yield "note", FAR
+        words = f"sizes differ; only the first {found.common:,} tokens are compared"
+        said["vocabulary"] = words
+    said["distance"] = distance_in_words(found)
+    said["update"] = update_in_words(found)
+    said["outputs"] = outputs_in_words(found)
+    return {**said, "note": FAR} if found.value > FAR_APART else said
 
 
 def config_in_words(found: Diff) -> str:
@@ -131,9 +136,8 @@ def update_in_words(found: Diff) -> str:
     if all(one.low_rank for one in changed):
         rank = max(one.rank for one in changed)
         return f"low rank, as from an adapter such as LoRA: rank at most {rank} ({names}); {rest}"
-    widest = max(changed, key=lambda u: u.rank / u.full)
     full = all(one.rank == one.full for one in changed)
-    rank_of = "full rank" if full else f"rank up to {rank_in_words(widest)}"
+    rank_of = "full rank" if full else f"rank up to {rank_in_words(widest_of(changed))}"
     median = sorted(u.directions / u.full for u in changed)[len(changed) // 2]
     return (
         f"{rank_of}: {len(changed):,} of {len(found.updates):,} matrices changed; 99 % of the "
@@ -153,28 +157,40 @@ def outputs_in_words(found: Diff) -> str:
     return "; ".join(words)
 
 
-def rows_of(found: Diff) -> list[tuple[str, dict[str, float]]]:
-    """Every part with its distances by piece; if there are many, those that changed most."""
-    rows: dict[str, dict[str, float]] = {}
-    for (part, piece), one in found.changes.grid.items():
-        rows.setdefault(part, {})[piece] = one.relative
-    for part, one in found.by_part.items():
-        rows[part]["all"] = one.relative
-    if len(rows) <= _LAYERS:
-        return list(rows.items())
-    kept = sorted(rows, key=lambda part: -rows[part]["all"])[:_LAYERS]
-    return [(part, cells) for part, cells in rows.items() if part in kept]
+def grid_of(
+    found: Diff, *, stored: bool = False
+) -> tuple[list[str], list[str], list[list[float | None]]]:
+    """Parts, pieces, and the distance for each pair of them: in a common gauge, or as stored."""
+    pieces = [piece for piece in PIECES if piece in found.by_piece]
+    parts = list(found.by_part)
+    known = {
+        place: one.relative_raw if stored else one.relative
+        for place, one in found.changes.grid.items()
+    }
+    return parts, pieces, [[known.get((part, piece)) for piece in pieces] for part in parts]
+
+
+def distances_of(found: Diff) -> Table:
+    """The distances of every part by piece; of many parts, of those that changed most."""
+    parts, pieces, cells = grid_of(found)
+    whole = {part: found.by_part[part].relative for part in parts}
+    kept = sorted(parts, key=lambda part: -whole[part])[:_LAYERS]
+    rows = tuple(
+        (part_in_words(part), *map(number, row), number(whole[part]))
+        for part, row in zip(parts, cells, strict=True)
+        if part in kept
+    )
+    return Table("Distances", ("", *pieces, "all"), rows, (False, *[True] * len(pieces), True))
 
 
 def spots_of(found: Diff) -> Iterator[tuple[str, list[Spot]]]:
     """What changed most."""
-    for title, spots in (
-        ("heads that changed most (layer.head)", found.changes.heads),
-        ("units that changed most (layer.unit)", found.changes.units),
-        ("tokens that changed most", found.changes.tokens),
-    ):
-        if spots:
-            yield title, spots
+    every = {
+        "heads that changed most (layer.head)": found.changes.heads,
+        "units that changed most (layer.unit)": found.changes.units,
+        "tokens that changed most": found.changes.tokens,
+    }
+    return ((title, spots) for title, spots in every.items() if spots)
 
 
 def spot_in_words(spot: Spot) -> str:
@@ -212,22 +228,24 @@ def number(value: float | None) -> str:
     return "" if value is None else "0" if not value else f"{value:.3g}"
 
 
-def tiles_of(found: Diff) -> tuple[Tile, ...]:
+def tiles_of(found: Diff) -> Iterator[Tile]:
     """Distance, gauge, rank, outputs."""
     total, out = found.changes.total, found.outputs
-    tiles = [
-        Tile("Distance", f"{found.value:.3g}", "measured", f"relative, {basis_in_words(found)}")
-    ]
+    yield Tile("Distance", f"{found.value:.3g}", "measured", f"relative, {basis_in_words(found)}")
     if found.changes.moved:
         remark = f"of the squared difference as stored ({total.relative_raw:.3g})"
-        tiles.append(Tile("was gauge", f"{100 * found.gauge:.3g} %", "measured", remark))
-    widest = max(found.changed, key=lambda one: one.rank / one.full, default=None)
-    rank = "none changed" if widest is None else rank_in_words(widest)
-    count = f"of {len(found.changed):,} matrices that changed, the largest"
-    remark = "" if widest is None else count
-    tiles.append(Tile("rank of the update", rank, "measured", remark))
-    apart = Tile("change of outputs", f"{out.mean:.2g}", "measured", f"relative, on {out.inputs}")
-    return (*tiles, apart)
+        yield Tile("was gauge", f"{100 * found.gauge:.3g} %", "measured", remark)
+    rank, remark = "none changed", ""
+    if found.changed:
+        rank = rank_in_words(widest_of(found.changed))
+        remark = f"of {len(found.changed):,} matrices that changed, the largest"
+    yield Tile("rank of the update", rank, "measured", remark)
+    yield Tile("change of outputs", f"{out.mean:.2g}", "measured", f"relative, on {out.inputs}")
+
+
+def widest_of(updates: Iterable[Update]) -> Update:
+    """The update in the largest share of all directions."""
+    return max(updates, key=lambda one: one.rank / one.full)
 
 
 def pieces_of(found: Diff) -> Table:
@@ -252,7 +270,7 @@ def most_of(found: Diff) -> Iterator[Table]:
 
 def _sections(found: Diff) -> Blocks:
     """What changed, where, and in how many directions."""
-    facts = dict(facts_of(found))
+    facts = facts_of(found)
     yield measured(
         "whole",
         "What changed",
@@ -293,19 +311,6 @@ def _sections(found: Diff) -> Blocks:
     )
 
 
-def grid_of(
-    found: Diff, *, stored: bool = False
-) -> tuple[list[str], list[str], list[list[float | None]]]:
-    """Parts, pieces, and the distance for each pair of them: in a common gauge, or as stored."""
-    pieces = [piece for piece in PIECES if piece in found.by_piece]
-    parts = list(found.by_part)
-    known = {
-        place: one.relative_raw if stored else one.relative
-        for place, one in found.changes.grid.items()
-    }
-    return parts, pieces, [[known.get((part, piece)) for piece in pieces] for part in parts]
-
-
 def _maps(found: Diff) -> Iterator[Figure]:
     """Distances by layer and piece: as stored, if that is something else, and in common."""
     every = {basis_in_words(found): grid_of(found)}
@@ -338,15 +343,12 @@ def _farthest(parts: list[str], pieces: list[str], cells: list[list[float | None
 
 def _low_rank(found: Diff) -> str:
     """In how many directions the most concentrated update goes."""
-
-    def large(one: Update) -> int:
-        return int((one.spectrum > 0.1 * one.spectrum[0]).sum())
-
-    every = found.largest.items()
-    name, one = min(every, key=lambda item: large(item[1]) / len(item[1].spectrum))
+    large = {one: int((x.spectrum > 0.1 * x.spectrum[0]).sum()) for one, x in found.largest.items()}
+    sizes = {name: len(one.spectrum) for name, one in found.largest.items()}
+    name = min(large, key=lambda one: large[one] / sizes[one])
     return (
-        f"The most concentrated update is that of {name} of layer {one.part}: {large(one)} of "
-        f"{len(one.spectrum)} singular values are above a tenth of the largest."
+        f"The most concentrated update is that of {name} of layer {found.largest[name].part}: "
+        f"{large[name]} of {sizes[name]} singular values are above a tenth of the largest."
     )
 
 
@@ -356,10 +358,9 @@ def _spectra(found: Diff) -> Iterator[Figure]:
     if not largest:
         return
     series = {
-        f"{name}, layer {one.part}": [
-            max(float(value) / max(float(one.spectrum[0]), 1e-300), _LOWEST)
-            for value in one.spectrum
-        ]
+        f"{name}, layer {one.part}": np.maximum(
+            one.spectrum / max(one.spectrum[0], 1e-300), _LOWEST
+        ).tolist()
         for name, one in largest.items()
     }
     yield lines(

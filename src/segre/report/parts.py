@@ -158,7 +158,7 @@ def tiles(analysis: Analysis) -> Iterator[Tile]:
     if part := ran.get("proof"):
         yield _certificate(part)
     if part := ran.get("depth"):
-        value, remark = depth.verdict(part.found)
+        value, remark = depth.verdict(part.details)
         yield Tile("Tokens with depth", value, part.status, remark)
     if part := ran.get("weights"):
         exactly, nearly = part.found["special"]["exactly"], part.found["special"]["nearly"]

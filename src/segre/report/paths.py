@@ -14,7 +14,7 @@ from segre.collapse.residual import norm, relative_residual
 from segre.fields.interface import Array
 from segre.report.blocks import Blocks, Figure, Row, Say, Table, Tile, Title
 from segre.report.charts import by_head, columns
-from segre.report.collapse import number, numbers_table, shown_layers
+from segre.report.depth import number, numbers_table, shown_layers
 from segre.report.views import data, on_page, tiles, view
 from segre.values import counted
 
@@ -30,9 +30,8 @@ def of_paths(found: Paths) -> Blocks:
     )
     yield tiles(Tile("paths", f"{total:,}" if total < 10**12 else f"{total:.3g}", "exact"), apart)
     sizes, relative = norm(sums.by_length), relative_residual(sums.by_length)
-    rows = [
-        (
-            str(length),
+    rows = {
+        str(length): (
             f"{count:.3g}" if count > 10**9 else f"{count:,}",
             f"{count / total:.4f}",
             _share(sums.shares[length]),
@@ -41,10 +40,10 @@ def of_paths(found: Paths) -> Blocks:
         )
         for length, count in enumerate(sums.counts)
         if count
-    ]
+    }
     bias, whole = float(np.mean(norm(sums.bias))), float(np.mean(norm(sums.total)))
-    rows.append(("biases", "", "", _share(sums.bias_share), number(bias), ""))
-    rows.append(("output", "", "", "1.0000", number(whole), ""))
+    rows["biases"] = "", "", _share(sums.bias_share), number(bias), ""
+    rows["output"] = "", "", "1.0000", number(whole), ""
     names = ("length", "paths", "of all", "share of output", "norm", "relative residual")
     yield numbers_table(names, rows)
     yield Say(
@@ -56,12 +55,12 @@ def of_paths(found: Paths) -> Blocks:
         f"{found.error:.1e}"
     )
     rest = 1 - np.mean(sums.bias_share)
-    layers = []
+    layers = {}
     for layer in shown_layers(len(heads) - 1):
         own = _by_head(heads[layer])
         largest = int(own.argmax())
         most = f"{_share(own[largest])} (head {largest + 1})"
-        layers.append((str(layer + 1), _share(own.sum()), _share(rest - own.sum()), most))
+        layers[str(layer + 1)] = _share(own.sum()), _share(rest - own.sum()), most
     titles = ("layer", "share through its heads", "share around it", "largest share of a head")
     yield numbers_table(titles, layers)
     for path in found.sampled:
@@ -99,8 +98,8 @@ def of_shares(found: PathShares) -> Blocks:
     """Shares of paths by length; on a terminal, of those that are not too rare."""
     shares = found.value
     yield Title(f"{found.model}: shares of paths by length", found.status, style="")
-    rows = [(str(n), f"{share:.4f}") for n, share in enumerate(shares) if share >= 5e-5]
-    yield numbers_table(("length", "share"), rows[::-1])
+    rows = {str(n): (f"{x:.4f}",) for n, x in reversed([*enumerate(shares)]) if x >= 5e-5}
+    yield numbers_table(("length", "share"), rows)
     every = tuple(enumerate(map(float, shares)))
     yield data([Table("Shares of all paths, by length", ("length", "of all"), every)])
 

@@ -15,9 +15,8 @@ from segre.collapse.curves import Curves
 from segre.collapse.variants import ALONE, FULL
 from segre.report.blocks import Block, Blocks, Facts, Items, Row, Say, Section, Table, Tile, Title
 from segre.report.charts import residuals
-from segre.report.collapse import power
 from segre.report.comparison import dimension_tile, explained, rows
-from segre.report.depth import known_residuals
+from segre.report.depth import known_residuals, power
 from segre.report.diagnosis import findings_block, heads_block
 from segre.report.diff import facts_block, facts_of, pieces_of, tiles_of
 from segre.report.dimensions import known_by, weakest
@@ -52,7 +51,7 @@ def of_side_by_side(found: SideBySide) -> Blocks:
         yield Say(f"The weights are not compared: {found.no_diff}.")
     else:
         yield Say("From A to B, by segre diff:")
-        yield facts_block(found.changes, 2)
+        yield facts_block(found.changes, "first", "second")
     yield on_page(_page(found, every))
     lines = tuple(line for own in every.values() for line in own)
     yield data([Table("Side by side", ("what", "A", "B"), lines)])
@@ -93,14 +92,12 @@ def depth_rows(found: SideBySide) -> list[Line]:
 
 
 def _ends(found: Analysis) -> dict[str, str]:
-    data = found["depth"].data if "depth" in found else None
-    if data is None:
+    depth = found["depth"].details if "depth" in found else None
+    if depth is None:
         return {}
-    if data["kind"] == "stack":
-        return {"as it is": power(float(np.median([row[-1] for row in data["log10"]["relative"]])))}
-    words = {one["variant"]: one["words"] for one in data["versions"]}
-    logs = {words[curve["variant"]]: curve["log10"][-1] for curve in data["curves"]}
-    return {name: "-" if log is None else power(float(log)) for name, log in logs.items()}
+    if isinstance(depth.found, Curves):
+        return {one.variant.words: power(float(one.log10[-1])) for one in depth.found.curves}
+    return {"as it is": power(depth.value)}
 
 
 def measure_rows(found: SideBySide) -> list[Line]:
@@ -157,7 +154,7 @@ def _tiles(found: SideBySide) -> Iterator[Tile]:
             remark = f"on {diagnosis.tokens} tokens"
             yield Tile(f"{name}: findings", str(diagnosis.value), "measured", remark)
     if found.changes is not None:
-        yield tiles_of(found.changes)[0]
+        yield next(tiles_of(found.changes))
 
 
 def _section(found: SideBySide, key: str, title: str, *blocks: Block) -> Blocks:
@@ -174,12 +171,12 @@ def _section(found: SideBySide, key: str, title: str, *blocks: Block) -> Blocks:
 
 def _depth(found: SideBySide, ends: list[Line]) -> Blocks:
     """The curves of both models, as they are and of attention alone."""
-    curves = [each["depth"].details for each in found.both if "depth" in each]
-    if not curves or not all(isinstance(one, Curves) for one in curves):
+    depths = [each["depth"].details for each in found.both if "depth" in each]
+    if not depths or not all(one and isinstance(one.found, Curves) for one in depths):
         return
     every, last = {}, []
-    for name, one in zip("AB", curves, strict=False):
-        for curve in one.curves:
+    for name, one in zip("AB", depths, strict=False):
+        for curve in one.found.curves:
             if curve.variant in (FULL, ALONE):
                 every[f"{name}: {curve.variant.words}"] = values = known_residuals(curve)
             if curve.variant == FULL:
@@ -203,11 +200,11 @@ def _changed(found: SideBySide) -> Section:
     return measured(
         "diff",
         title,
-        f"{dict(facts_of(found.changes))['distance'].capitalize()}.",
+        f"{facts_of(found.changes)['distance'].capitalize()}.",
         "The second model is moved towards the first by symmetries, which do not change its "
         "function. The remaining difference is a change of the function. The command writes a "
         "separate page with `-o FILE.html`.",
-        facts_block(found.changes, 2),
+        facts_block(found.changes, "first", "second"),
         pieces_of(found.changes),
         command=found.commands.get("diff", ""),
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from segre.finding import Status, proved
-from segre.report.blocks import Blocks, Facts, Figure, Row, Say, Table, Tile, Title, table
+from segre.report.blocks import Blocks, Figure, Row, Say, Table, Tile, Title, table, told
 from segre.report.charts import Number, axis, figure, heat_map
 from segre.report.views import data, measured, on_page, tiles, view
 from segre.sweep.builtin import Builtin
@@ -71,8 +71,7 @@ def of_standing(found: Standing) -> Blocks:
         if found.checked
         else "none: the store was written by an older segre; the next run adds them",
     }
-    told = tuple((name, "", words) for name, words in lines.items() if words is not None)
-    yield Facts(told, values=False)
+    yield told({name: words for name, words in lines.items() if words is not None})
     yield tiles(*_tiles(found, planned))
     if found.undecided:
         number = found.verdicts["undecided"]

@@ -32,10 +32,10 @@ from segre.report.blocks import (
 FILES = {
     "catalog": "discovery",
     "checkpoints": "checkpoint.info",
-    "collapse": "collapse.commands",
     "comparison": "analysis.comparison",
+    "depth": "collapse.commands",
     "diagnosis": "inspect.diagnose",
-    "diff": "analysis.diff analysis.small_diff",
+    "diff": "analysis.diff",
     "dimensions": "finding geometry.samples kernel.verify",
     "doctor": "doctor",
     "experiments": "reproduce.experiment reproduce.scoreboard reproduce.theorems",

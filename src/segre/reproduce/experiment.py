@@ -102,6 +102,8 @@ class Experiment:
         default_factory=dict
     )  # options of a run of a second, for tests
     refuse: Callable[[Mapping[str, Any]], None] | None = None  # options that contradict each other
+    # The spec, and the dimension if it is proved, that a row of the first table is about.
+    dimension_of: Callable[[Sequence[Any]], tuple[str, int | None]] | None = None
 
     def defaults(self) -> dict[str, Any]:
         """Every option as it is if not given."""

@@ -245,4 +245,5 @@ EXPERIMENT = Experiment(
         Option("time", float, 3.0, "Time for which gradient flow is followed.", 0.01, 1000.0),
     ),
     small={"time": 0.2},
+    dimension_of=lambda row: (str(spec_of(row[0], row[1])), row[3]),
 )

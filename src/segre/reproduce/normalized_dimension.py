@@ -28,9 +28,14 @@ KINDS = {"softmax": "conjecture", "lightning": "theorem"}
 COLUMNS = ("parameters", "conjectured", "certified", "float64", "gap", "float32")
 
 
+def spec_of(kind: str, d: int) -> str:
+    """Two layers of one width."""
+    return f"{kind}/d={d},{d},{d}/a=2/t=3"
+
+
 def row(kind: str, d: int, seed: int, _kept: Kept | None = None) -> dict[str, Any]:
     """One width: counted, certified, and estimated."""
-    spec = Network.parse(f"{kind}/d={d},{d},{d}/a=2/t=3")
+    spec = Network.parse(spec_of(kind, d))
     found = dimension(spec, method="exact", seed=seed)
     double = spectrum(spec, seed=seed, inputs=INPUTS)
     single = spectrum(spec, seed=seed, inputs=INPUTS, dtype=np.float32)
@@ -115,4 +120,5 @@ EXPERIMENT = Experiment(
     examples=("normalized-dimension -o figure.png",),
     options=(Option("widest", int, 10, "Largest width d.", 3, 40),),
     small={"widest": 3},
+    dimension_of=lambda row: (spec_of(row[0], row[1]), row[4]),
 )

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from segre.attention.layer import Layer, tap
+from segre.attention.mechanism import Mechanism
 from segre.errors import SegreError
 from segre.fields.interface import Array
 from segre.fields.real import Real
@@ -14,7 +16,10 @@ from segre.models import Source
 from segre.sequence.forms import METHODS
 from segre.sequence.given import floats
 from segre.sequence.mix import DEFAULT_LIMIT, mix, require_memory
-from segre.sequence.tensors import Given, Heads, Level, levels, stack_of, tensors_of
+from segre.sequence.tensors import Given, stack_of, tensors_of
+from segre.stack.stages import named
+
+Tensors = Mapping[str, Array]
 
 
 def attend(
@@ -50,11 +55,10 @@ def attend(
     batch, n = tokens.shape[:-2], tokens.shape[-2]
     tokens = tokens.reshape(-1, *tokens.shape[-2:])
     with np.errstate(all="ignore"):  # what leaves the range of floats is said at the end
-        for level in levels(net):
-            _require(level, tokens, memory)
-            tokens = np.stack(
-                [_layer(level, tensors, one, method, block, memory) for one in tokens]
-            )
+        for number, layer in enumerate(net.layers, 1):
+            _require(layer, tokens, memory)
+            own = _by_group(layer, f"layer{number}.", tensors)
+            tokens = np.stack([_layer(layer, own, one, method, block, memory) for one in tokens])
     if not np.isfinite(tokens).all():
         raise SegreError(
             f"the output on {n:,} tokens overflows {tokens.dtype}, or a sum of weights is zero; "
@@ -63,22 +67,24 @@ def attend(
     return tokens.reshape(*batch, *tokens.shape[-2:])
 
 
+def _by_group(layer: Layer, prefix: str, tensors: Tensors) -> list[Tensors]:
+    """The tensors of each group of heads of a layer."""
+    return [
+        {name: tensors[prefix + named(n, name)] for name in shapes}
+        for n, shapes in enumerate(layer.shapes)
+    ]
+
+
 def _layer(
-    level: Level,
-    tensors: Mapping[str, Array],
-    X: Array,
-    method: str,
-    block: int | None,
-    memory: int,
+    layer: Layer, tensors: list[Tensors], X: Array, method: str, block: int | None, memory: int
 ) -> Array:
     """One layer on tokens (n, d)."""
-    total = np.zeros((len(X), level.width_out), X.dtype)
-    for group in level.groups:
-        w = {name: tensors[full] for name, full in group.names.items()}
+    total = np.zeros((len(X), layer.width_out), X.dtype)
+    for group, w in zip(layer.groups, tensors, strict=True):
         one = group.mechanism
         queries = _mapped(w["W_Q"], X) + _bias(w, "b_Q")
-        keys = _compressed(group, w, "K", X) + _bias(w, "b_K")
-        values = _compressed(group, w, "V", X)
+        keys = _compressed(one, w, "K", X) + _bias(w, "b_K")
+        values = _compressed(one, w, "V", X)
         for what, array in (("queries", queries), ("keys", keys), ("values", values)):
             if not np.isfinite(array).all():
                 raise SegreError(f"{what} of {one.text} overflow {X.dtype}")
@@ -88,7 +94,7 @@ def _layer(
             out *= Real(X.dtype).sigmoid(_mapped(w["W_G"], X))
         if "W_O" in w:
             beside = out.swapaxes(0, 1).reshape(len(X), -1)
-            total += beside @ w["W_O"].transpose(0, 2, 1).reshape(-1, level.width_out)
+            total += beside @ w["W_O"].transpose(0, 2, 1).reshape(-1, layer.width_out)
         else:
             total += out.sum(axis=0)
     return total
@@ -100,13 +106,12 @@ def _mapped(maps: Array, X: Array) -> Array:
     return (X @ maps.reshape(-1, d).T).reshape(len(X), heads, rows).swapaxes(0, 1)
 
 
-def _bias(w: Mapping[str, Array], name: str) -> Array | float:
+def _bias(w: Tensors, name: str) -> Array | float:
     return w[name].swapaxes(-1, -2) if name in w else 0.0
 
 
-def _compressed(group: Heads, w: Mapping[str, Array], name: str, X: Array) -> Array:
+def _compressed(one: Mechanism, w: Tensors, name: str, X: Array) -> Array:
     """Keys, or values, after the convolution along the sequence, if there is one."""
-    one = group.mechanism
     if one.conv == "none":
         return _mapped(w[f"W_{name}"], X)
     if len(X) < one.kernel:
@@ -115,22 +120,21 @@ def _compressed(group: Heads, w: Mapping[str, Array], name: str, X: Array) -> Ar
             "give more tokens"
         )
     last = one.stride * (one.keys(len(X)) - 1) + 1
-    total: Array | None = None
+    total: Array | float = 0.0
     for place in range(one.kernel):
-        part, at = X[place : place + last : one.stride], f"+{place}" if place else ""
+        part = X[place : place + last : one.stride]
         if one.conv == "full":
-            part = _mapped(w[f"W_{name}{at}"], part)
+            part = _mapped(w[tap(f"W_{name}", place)], part)
         else:
-            part = _mapped(w[f"W_{name}"], part) * w[f"c_{name}{at}"].swapaxes(-1, -2)
-        total = part if total is None else total + part
-    assert total is not None
-    return total
+            part = _mapped(w[f"W_{name}"], part) * w[tap(f"c_{name}", place)].swapaxes(-1, -2)
+        total = total + part
+    return np.asarray(total)
 
 
-def _require(level: Level, tokens: Array, memory: int) -> None:
+def _require(layer: Layer, tokens: Array, memory: int) -> None:
     """The arrays of a layer must fit into memory before any of them is made."""
     n = tokens.shape[-2]
-    for group in level.groups:
-        wide = group.count * (3 * group.a + 3 * group.dv) + 2 * level.width_out
+    for group in layer.groups:
+        wide = 3 * group.heads * (layer.a + layer.inner) + 2 * layer.width_out
         needed = tokens.nbytes + tokens.itemsize * n * wide
         require_memory(group.mechanism, n, needed, memory)

@@ -19,7 +19,6 @@ from segre.finding import Status, Unbounded
 from segre.models import Source, with_attention
 from segre.sequence.choice import Sizes, choose, crossover, method_cost, state_size
 from segre.sequence.forms import factors
-from segre.sequence.tensors import levels
 from segre.shown import Tabular
 from segre.spec import Network
 from segre.transformer.spec import Transformer
@@ -172,12 +171,12 @@ def alike_heads(spec: Any) -> tuple[list[Alike], int]:
 @alike_heads.register(Network)
 def _of_stack(spec: Network) -> tuple[list[Alike], int]:
     out = []
-    for level in levels(spec):
-        for group in level.groups:
-            maps = sum(prod(shape) for shape in group.shapes.values())
-            kept = group.count * (group.a + group.dv)
-            width = max(level.width_in, level.width_out)
-            sizes = (group.count, group.a, group.dv, width, maps, kept)
+    for layer in spec.layers:
+        width = max(layer.width_in, layer.width_out)
+        for group, shapes in zip(layer.groups, layer.shapes, strict=True):
+            maps = sum(prod(shape) for shape in shapes.values())
+            kept = group.heads * (layer.a + layer.inner)
+            sizes = (group.heads, layer.a, layer.inner, width, maps, kept)
             out.append(Alike(group.mechanism, *sizes))
     return out, 0
 

@@ -1,50 +1,24 @@
-"""The layers of a stack as groups of heads, and their tensors by name.
-
-Tensors come from a vector, a mapping, a `Weights` or a file.
-"""
+"""The tensors of a stack by name, from a vector, a mapping, a `Weights` or a file."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from math import prod
 from pathlib import Path
 from typing import Any
 
-from segre.attention.mechanism import Mechanism
 from segre.errors import SegreError, WeightsError
 from segre.fields.interface import Array
 from segre.models import Source, only
+from segre.network import tensors
 from segre.sequence.files import read_tensors
 from segre.sequence.given import floats
 from segre.spec import KINDS, Network
-from segre.stack.stages import named
+from segre.stage import Slot
 from segre.values import quote
 from segre.weights import Weights
 
-Shapes = Mapping[str, tuple[int, ...]]
 Given = Weights | Mapping[str, Any] | str | Path | Any
-
-
-@dataclass(frozen=True)
-class Heads:
-    """Heads of one layer with the same mechanism; `names` are those of their tensors in files."""
-
-    mechanism: Mechanism
-    count: int
-    a: int
-    dv: int  # the width that values have when they are mixed
-    shapes: Mapping[str, tuple[int, ...]]
-    names: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Level:
-    """One layer."""
-
-    width_in: int
-    width_out: int
-    groups: tuple[Heads, ...]
+Wanted = Mapping[str, Slot]
 
 
 def stack_of(source: Source) -> Network:
@@ -54,32 +28,13 @@ def stack_of(source: Source) -> Network:
     return only(Network, source, why)
 
 
-def levels(spec: Network) -> tuple[Level, ...]:
-    """The layers of a stack."""
-    out = []
-    for number, layer in enumerate(spec.layers, 1):
-        groups = tuple(
-            Heads(
-                group.mechanism,
-                group.heads,
-                layer.a,
-                layer.inner,
-                shapes,
-                {name: f"layer{number}.{named(n, name)}" for name in shapes},
-            )
-            for n, (group, shapes) in enumerate(zip(layer.groups, layer.shapes, strict=True))
-        )
-        out.append(Level(layer.width_in, layer.width_out, groups))
-    return tuple(out)
-
-
 def tensors_of(spec: Network, weights: Given) -> dict[str, Array]:
     """All tensors, as finite floats of the shapes that the spec says; the number of tokens is free.
 
     Names are layer1.W_K, layer1.W_Q and so on; of the second group of heads of a layer
     layer1.2.W_K.
     """
-    wanted = _wanted(spec)
+    wanted = {f"layer{part}.{name}": slot for (part, name), slot in tensors(spec).items()}
     if isinstance(weights, str | Path):
         named, stated = read_tensors(Path(weights))
         if stated is not None:
@@ -97,41 +52,28 @@ def tensors_of(spec: Network, weights: Given) -> dict[str, Array]:
     return _of_vector(wanted, floats("weights", weights))
 
 
-def _by_name(wanted: Shapes, given: Mapping[str, Any]) -> dict[str, Array]:
+def _by_name(wanted: Wanted, given: Mapping[str, Any]) -> dict[str, Array]:
     for name in given:
         if name not in wanted:
             some = ", ".join(list(wanted)[:3])
             raise WeightsError(f"unknown tensor {quote(str(name))}; allowed: {some} and so on")
     out = {}
-    for name, shape in wanted.items():
+    for name, slot in wanted.items():
         if name not in given:
-            raise WeightsError(f"{name} is missing; it must have shape {shape}")
-        array = floats(name, given[name])
-        if array.shape != shape:
-            raise WeightsError(f"{name} has shape {array.shape}; the spec requires {shape}")
-        out[name] = array
+            raise WeightsError(f"{name} is missing; it must have shape {slot.shape}")
+        out[name] = floats(name, given[name])
+        if out[name].shape != slot.shape:
+            raise WeightsError(
+                f"{name} has shape {out[name].shape}; the spec requires {slot.shape}"
+            )
     return out
 
 
-def _of_vector(wanted: Shapes, vector: Array) -> dict[str, Array]:
-    count = sum(prod(shape) for shape in wanted.values())
+def _of_vector(wanted: Wanted, vector: Array) -> dict[str, Array]:
+    count = sum(slot.size for slot in wanted.values())
     if vector.shape != (count,):
         raise WeightsError(f"the weights have shape {vector.shape}; the spec requires ({count},)")
-    out, start = {}, 0
-    for name, shape in wanted.items():
-        out[name] = vector[start : start + prod(shape)].reshape(shape)
-        start += prod(shape)
-    return out
-
-
-def _wanted(spec: Network) -> Shapes:
-    """All names and shapes, in the order of the vector of weights."""
-    return {
-        group.names[name]: shape
-        for level in levels(spec)
-        for group in level.groups
-        for name, shape in group.shapes.items()
-    }
+    return {name: vector[slot.range].reshape(slot.shape) for name, slot in wanted.items()}
 
 
 def _require_the_same(spec: Network, stated: Any, source: object) -> None:

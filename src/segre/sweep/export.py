@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from segre.errors import SegreError, SweepError
 from segre.files import extension, whole_file
 from segre.geometry.progress import Progress, quiet
 from segre.libraries import library
+from segre.sweep.names import COUNTS
 from segre.sweep.row import UNFINISHED
 from segre.sweep.store import Row, Store
 from segre.values import quote
@@ -46,25 +47,25 @@ def export(path: str | Path, target: str | Path) -> int:
         )
     if suffix == ".parquet":  # before anything is read
         library("pyarrow.parquet", "Parquet", extra="tables", error=SweepError)
-    rows = _rows(path)
-    columns = _columns(rows)
+    columns, rows = table(path)
     with whole_file(target, suffix) as temporary:
         if suffix == ".csv":
             with temporary.open("w", newline="", encoding="utf-8") as file:
-                writer = csv.DictWriter(file, columns)
-                writer.writeheader()
-                writer.writerows(map(_flat, rows))
+                csv.writer(file).writerows((columns, *rows))
         else:
-            _write_parquet(rows, columns, temporary)
+            _write_parquet(columns, rows, temporary)
     return len(rows)
 
 
 def table(path: str | Path) -> tuple[tuple[str, ...], tuple[tuple[Any, ...], ...]]:
     """The names of the columns, and every row of a store, in the plan's order."""
     rows = _rows(path)
-    columns = tuple(_columns(rows))
-    flat = map(_flat, rows)
-    return columns, tuple(tuple(line.get(name) for name in columns) for line in flat)
+    theorem = _THEOREM if any("theorem" in row.evidence for row in rows) else ()
+    # fields, with those of results left out (a transformer has no such keys, nor a stack)
+    fields = dict.fromkeys(name for row in rows for name in row.fields)
+    own = [name for name in fields if name not in {"layers", *_FIRST, *_LAST, *_THEOREM}]
+    columns = (*_FIRST, *own, *_LAST, *theorem)
+    return columns, tuple(tuple(map(_flat(row).get, columns)) for row in rows)
 
 
 def keep_certificates(path: str | Path, folder: str | Path, progress: Progress = quiet) -> int:
@@ -102,53 +103,28 @@ def _rows(path: str | Path) -> list[Row]:
         return list(store.rows())
 
 
-def _columns(rows: list[Row]) -> list[str]:
-    theorem = _THEOREM if any("theorem" in row.evidence for row in rows) else ()
-    return [*_FIRST, *_field_names(rows), *_LAST, *theorem]
-
-
-def _field_names(rows: Iterable[Row]) -> list[str]:
-    """Fields, with those of results left out (a transformer has no such keys, nor a stack)."""
-    names = dict.fromkeys(name for row in rows for name in row.fields if name != "layers")
-    return [name for name in names if name not in {*_FIRST, *_LAST, *_THEOREM}]
-
-
 def _flat(row: Row) -> dict[str, Any]:
-    """One line of a table; values per layer are JSON lists."""
+    """One line of a table, and more; values per layer are JSON lists."""
     fields = {
         name: json.dumps(value) if isinstance(value, list) else value
         for name, value in row.fields.items()
-        if name != "layers"
     }
-    evidence = {
+    bounds = {
         f"{name}_evidence": row.evidence.get(name, {}).get("statement")
         for name in ("lower", "upper")
     }
-    return {
-        **fields,
-        "digest": row.digest,
-        "spec": row.spec,
-        **row.results(),
-        "claim": row.claim,
-        **evidence,
-        "problem": row.evidence.get("problem"),
-        "seed": row.seed,
-        "seconds": row.seconds,
-    }
+    return {**fields, **row.document(), **bounds, "problem": row.evidence.get("problem")}
 
 
-def _write_parquet(rows: list[Row], columns: list[str], target: Path) -> None:
+def _write_parquet(columns: tuple[str, ...], rows: Sequence[Sequence[Any]], target: Path) -> None:
     import pyarrow
     from pyarrow import parquet
 
-    flat = [_flat(row) for row in rows]
-    kinds = {"seconds": pyarrow.float64(), "seed": pyarrow.int64()}
-    numbers = ("parameters", "lower", "upper", "closed_form", "dimension", "redundancy", *_THEOREM)
-    kinds |= dict.fromkeys(numbers, pyarrow.int64())
-    kinds |= dict.fromkeys(
-        ("claim", "lower_evidence", "upper_evidence", "problem", "status"), pyarrow.string()
-    )
+    texts = ("claim", "lower_evidence", "upper_evidence", "problem", "status")
+    kinds = dict.fromkeys(texts, pyarrow.string()) | {"seconds": pyarrow.float64()}
+    kinds |= dict.fromkeys(("seed", *COUNTS, *_THEOREM), pyarrow.int64())
     table = {
-        name: pyarrow.array([line.get(name) for line in flat], kinds.get(name)) for name in columns
+        name: pyarrow.array([row[place] for row in rows], kinds.get(name))
+        for place, name in enumerate(columns)
     }
     parquet.write_table(pyarrow.table(table), target)

@@ -29,10 +29,8 @@ from segre.transformer.choices import KEYS as TRANSFORMER_KEYS
 from segre.transformer.spec import Transformer
 from segre.values import quote
 
-RESULTS = (
-    *("dimension", "lower", "upper", "closed_form", "parameters", "redundancy", "status"),
-    *("theorem", "hypotheses"),
-)
+COUNTS = ("dimension", "lower", "upper", "closed_form", "parameters", "redundancy")
+RESULTS = (*COUNTS, "status", "theorem", "hypotheses")
 AT_ONCE = ("parameters", "hypotheses", "formula")  # known before anything is computed
 NUMBERED = ("d", "a", "heads", "dv", "k", "stride")  # from 0 for widths, from 1 for the others
 

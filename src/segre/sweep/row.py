@@ -48,16 +48,10 @@ class Row:
 
     def results(self) -> dict[str, Any]:
         """Result fields that claims can name."""
-        dimension, theorem = self.dimension, self.evidence.get("theorem")
-        found = {
-            "parameters": self.parameters,
-            "lower": self.lower,
-            "upper": self.upper,
-            "closed_form": self.closed_form,
-            "status": self.status,
-            "dimension": dimension,
-            "redundancy": None if dimension is None else self.parameters - dimension,
-        }
+        theorem = self.evidence.get("theorem")
+        rest = None if self.dimension is None else self.parameters - self.dimension
+        names = "parameters lower upper closed_form status dimension redundancy"
+        found = stated(self, names, redundancy=rest)
         if theorem:
             found |= {"theorem": theorem["count"], "hypotheses": int(theorem["holds"])}
         return found

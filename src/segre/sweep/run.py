@@ -25,7 +25,7 @@ from segre.sweep.plan import Plan
 from segre.sweep.row import judged
 from segre.sweep.status import Standing
 from segre.sweep.store import RETRIED, Row, Store
-from segre.sweep.task import FOUND, Result, Task, bytes_needed, failed
+from segre.sweep.task import FOUND, Result, Task, bytes_needed, failed, task_of
 
 Solver = Callable[[Iterator[Task]], Iterator[Result]]
 MEMORY = 2 << 30
@@ -178,13 +178,7 @@ def rows_of(plan: Plan, waiting: list[Drawn], solver: Solver, share: int) -> Ite
                 too_large.append(_row(plan, drawn, needed, failed(reason, "too-large")))
                 continue
             started[spec.digest] = drawn, needed
-            yield {
-                "digest": spec.digest,
-                "document": {**spec.document()},
-                "compute": list(plan.compute),
-                "seed": plan.seed,
-                "memory": share,
-            }
+            yield task_of(spec, plan.compute, plan.seed, share)
 
     for result in solver(tasks()):
         yield _row(plan, *started.pop(result["digest"]), result)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_type_hints
 
 from segre.sweep.database import MARK
 from segre.sweep.plan import Plan
@@ -19,25 +19,22 @@ from segre.sweep.row import COLUMNS, Row, checksum
 VERSION = 2
 UNCHECKED = 1  # the version before there were checksums
 _SWEEP = "CREATE TABLE sweep (key TEXT PRIMARY KEY, value TEXT NOT NULL)"
-_RESULTS = """CREATE TABLE results (
-    digest TEXT PRIMARY KEY,
-    place INTEGER NOT NULL,
-    spec TEXT NOT NULL,
-    fields TEXT NOT NULL,
-    parameters INTEGER NOT NULL,
-    lower INTEGER,
-    upper INTEGER,
-    closed_form INTEGER,
-    status TEXT NOT NULL,
-    claim TEXT,
-    evidence TEXT NOT NULL,
-    seed INTEGER NOT NULL,
-    bytes INTEGER NOT NULL,
-    seconds REAL NOT NULL{checksum}
-)"""
+_KINDS: dict[Any, str] = {  # how SQLite keeps what a row has; tables are as JSON
+    **{str: "TEXT NOT NULL", str | None: "TEXT", Mapping[str, Any]: "TEXT NOT NULL"},
+    **{int: "INTEGER NOT NULL", int | None: "INTEGER", float: "REAL NOT NULL"},
+}
+_COLUMNS = {name: _KINDS[kind] for name, kind in get_type_hints(Row).items()}
+_COLUMNS["digest"] = "TEXT PRIMARY KEY"
+
+
+def _results(columns: Mapping[str, str]) -> str:
+    each = ",\n    ".join(f"{name} {kind}" for name, kind in columns.items())
+    return f"CREATE TABLE results (\n    {each}\n)"
+
+
 _TABLES = {
-    UNCHECKED: (_SWEEP, _RESULTS.format(checksum="")),
-    VERSION: (_SWEEP, _RESULTS.format(checksum=",\n    checksum TEXT NOT NULL")),
+    UNCHECKED: (_SWEEP, _results(_COLUMNS)),
+    VERSION: (_SWEEP, _results({**_COLUMNS, "checksum": "TEXT NOT NULL"})),
 }
 _MODULUS = 1 << 128
 # errors of the machine, or of somebody else who uses the file: they say nothing about the store

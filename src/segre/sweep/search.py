@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import islice
+from itertools import islice, tee
 from typing import Any
 
 from segre.errors import SweepError
@@ -28,7 +28,7 @@ from segre.sweep.polynomial import (
     monomials,
     through,
 )
-from segre.sweep.task import bytes_needed, solve
+from segre.sweep.task import bytes_needed, solve, task_of
 
 _BEYOND = 2  # how far past the largest values of the store
 _LOOKED_AT = 20_000  # draws
@@ -45,40 +45,21 @@ class Source:
         self._plan, self._varied, self._done = plan, varied, done
         self._seed, self._balls = seed, balls  # whether ranks found in balls count
         self._answers: dict[str, dict[str, Any]] = {}
-        self._drawn: list[Drawn] = []
-        self._source: Iterator[Drawn] | None = None
+        self._drawn = self._draw()
 
     def some(self, count: int, wanted: Callable[[dict[str, Any]], bool]) -> Iterator[Drawn]:
         """Architectures with the wanted fields, up to a limit."""
-        for drawn in self._all():
-            if count and wanted(drawn.fields):
-                yield drawn
-                count -= 1
-            if not count:
-                return
+        self._drawn, again = tee(self._drawn)
+        return islice((drawn for drawn in again if wanted(drawn.fields)), count)
 
     def known(self, drawn: Drawn) -> Known | None:
         """What is known of its dimension."""
         digest = drawn.spec.digest
         if digest not in self._answers:
-            task = {
-                "digest": digest,
-                "document": drawn.spec.document(),
-                "compute": ["exact"],
-                "seed": self._seed + 1,
-                "memory": _MEMORY,
-            }
+            task = task_of(drawn.spec, ["exact"], self._seed + 1, _MEMORY)
             self._answers[digest] = solve(task)
         found = self._answers[digest]
         return Known.of(found["lower"], found["upper"], found["evidence"], self._balls)
-
-    def _all(self) -> Iterator[Drawn]:
-        yield from self._drawn
-        if self._source is None:
-            self._source = self._draw()
-        for drawn in self._source:
-            self._drawn.append(drawn)
-            yield drawn
 
     def _draw(self) -> Iterator[Drawn]:
         try:

@@ -8,6 +8,7 @@ called proved. Of polynomial networks the closed form is itself a proved upper b
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,12 @@ def bytes_needed(spec: Architecture, compute: list[str] | tuple[str, ...]) -> in
         return 0
     rank = spec.parameters if "exact" in compute else 0
     return bytes_for_rank(spec, rank) + bytes_for_symmetries(spec)
+
+
+def task_of(spec: Architecture, compute: Iterable[str], seed: int, memory: int) -> Task:
+    """What a worker is told."""
+    asked = {"compute": list(compute), "seed": seed, "memory": memory}
+    return {"digest": spec.digest, "document": {**spec.document()}, **asked}
 
 
 def solve(task: Task) -> Result:

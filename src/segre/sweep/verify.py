@@ -7,8 +7,8 @@ finds it. Of rows with proved bounds a certificate is made, which the kernel che
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, ClassVar
@@ -24,7 +24,6 @@ from segre.sweep.names import fields_of
 from segre.sweep.row import UNFINISHED, Row
 from segre.sweep.run import MEMORY, Solver, rows_of
 from segre.sweep.store import Store
-from segre.sweep.task import Result, Task
 
 SAMPLE = 20
 
@@ -90,10 +89,7 @@ def verify(
     >>> found.value, found.checked
     (True, 2)
     """
-
-    def solver(tasks: Iterator[Task]) -> Iterator[Result]:
-        return solve_locally(tasks, workers or cores())
-
+    solver: Solver = partial(solve_locally, workers=workers or cores())
     return check(path, solver, sample=sample, seed=seed, memory=memory, progress=progress)
 
 
@@ -131,21 +127,22 @@ def check(
         ]
         if (claim := new.evidence.get("certificate")) is not None:
             wrong = _refuted(row, claim)
-            refuted += [] if wrong is None else [wrong]
-            confirmed += claim["problem"] is None and wrong is None
+            refuted += wrong
+            confirmed += claim["problem"] is None and not wrong
     differences = (*found, *refuted)
     return Verified(len(known), len(chosen), len(every) - len(known), differences, seed, confirmed)
 
 
-def _refuted(row: Row, claim: dict[str, Any]) -> Difference | None:
+def _refuted(row: Row, claim: dict[str, Any]) -> list[Difference]:
     """What the kernel says against a row, if anything; it may know less."""
-    if claim["problem"] is not None and "lower" in claim:
-        return Difference(row.spec, "certificate", "valid", claim["problem"])
-    if claim["problem"] is None and row.upper is not None and row.upper < claim["lower"]:
-        return Difference(row.spec, "upper", row.upper, claim["lower"])
-    if claim["problem"] is None and row.lower is not None and row.lower > claim["upper"]:
-        return Difference(row.spec, "lower", row.lower, claim["upper"])
-    return None
+    if claim["problem"] is not None:
+        invalid = Difference(row.spec, "certificate", "valid", claim["problem"])
+        return [invalid] * ("lower" in claim)
+    if row.upper is not None and row.upper < claim["lower"]:
+        return [Difference(row.spec, "upper", row.upper, claim["lower"])]
+    if row.lower is not None and row.lower > claim["upper"]:
+        return [Difference(row.spec, "lower", row.lower, claim["upper"])]
+    return []
 
 
 def _drawn(row: Row, each: Any, path: str | Path) -> Drawn:

@@ -24,6 +24,7 @@ from segre.symmetry.piece import ModularWeights
 from segre.symmetry.space import VALUES, FloatWeights, Freedom, OfPorts, Port, Tensor, rotary_planes
 from segre.transformer.spec import Transformer
 
+GAINS = (".gain", "scale1", "scale2")  # how names end of gains of norms, and scales of outputs
 TINY = 1e-6  # gains below this fraction of the largest are not divided by
 
 
@@ -78,8 +79,7 @@ class Basis(OfPorts):
     @property
     def vector(self) -> Port | None:
         """The gain of a norm, or the scale of an output, if it is one that is free."""
-        names = (".gain", "scale1", "scale2")
-        found = (port for port in self.ports if port.tensor[1].endswith(names))
+        found = (port for port in self.ports if port.tensor[1].endswith(GAINS))
         return next(found, None) if self.group == "torus" else None
 
     def act(self, w: FloatWeights, element: Array) -> None:

@@ -8,10 +8,11 @@ are listed once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from math import prod
+from typing import NamedTuple
 
 from segre.stage import Slot
 from segre.transformer.by_layer import every
@@ -24,6 +25,118 @@ _OF_MLP = {
     *(f"{kind}_{name}" for kind in ("W", "b", "c", "S") for name in _MLP_MAPS),
 }
 CONSTANTS = ("b_R",)  # what an MLP may read beside its weights: how much each expert is preferred
+
+
+class _Row(NamedTuple):
+    """One tensor: its sizes by the names of choices, and which specs and layers have it."""
+
+    name: str
+    sizes: str
+    when: Callable[[Transformer, int], object]
+
+
+def _norm(name: str, width: str, when: Callable[[Transformer, int], object]) -> tuple[_Row, ...]:
+    """A norm of the stream's kind: a gain, and with LayerNorm a bias."""
+    return (
+        _Row(f"{name}.gain", f"{width} 1", lambda s, i: when(s, i) and s.gain),
+        _Row(f"{name}.bias", f"{width} 1", lambda s, i: when(s, i) and s.norm_bias),
+    )
+
+
+def _always(_: Transformer, __: int) -> bool:
+    return True
+
+
+def _posted(s: Transformer, _: int) -> bool:
+    return s.norm != "none" and s.place != "pre"
+
+
+# Sizes that are not choices themselves.
+_SIZES: dict[str, Callable[[Transformer], int]] = {
+    "table": lambda s: s.embed or s.d,
+    "entering": lambda s: s.d if s.project or not s.discrete else s.embed or s.d,
+    "querying": lambda s: s.qrank or s.d,
+    "keying": lambda s: s.kvrank or s.d,
+    "gates": lambda s: s.dv if s.gate == "element" else 1,
+    "read": lambda s: s.head_width if s.transform else s.embed if s.project else s.d,
+    "answers": lambda s: s.labels or s.vocab,
+}
+_EMBED = (
+    _Row("W_P", "d patch", lambda s, _: s.patch),
+    _Row("b_P", "d 1", lambda s, _: s.patch),
+    _Row("cls", "d 1", lambda s, _: s.cls),
+    _Row("mask", "d 1", lambda s, _: s.masked),
+    _Row("tokens", "table vocab", lambda s, _: s.discrete),
+    _Row("positions", "entering positions", lambda s, _: s.pos == "learned"),
+    _Row("types", "table types", lambda s, _: s.types),
+    *_norm("norm", "table", lambda s, _: s.embnorm),
+    _Row("W_E", "d embed", lambda s, _: s.embed),
+    _Row("b_E", "d 1", lambda s, _: s.embed and s.bias == "all" and not s.project),
+)
+_ATTENTION = (
+    *_norm("norm1", "d", lambda s, i: s.normed_at(i, 1)),
+    _Row("A_Q", "qrank d", lambda s, _: s.qrank),
+    _Row("normq.gain", "qrank 1", lambda s, _: s.qrank and s.gain),
+    _Row("W_Q", "kv group head querying", _always),
+    _Row("b_Q", "kv group head 1", lambda s, _: s.query_bias),
+    _Row("R_Q", "kv 1 rotary querying", lambda s, _: s.latent and s.rotary_dim),
+    _Row("A_K", "kvrank d", lambda s, _: s.latent),
+    _Row("normk.gain", "kvrank 1", lambda s, _: s.latent and s.gain),
+    _Row("R_K", "rotary d", lambda s, _: s.latent and s.rotary_dim),
+    _Row("W_K", "kv 1 head keying", _always),
+    _Row("b_K", "kv 1 head 1", lambda s, _: s.query_bias),
+    _Row("W_V", "kv 1 dv keying", _always),
+    _Row("b_V", "kv 1 dv 1", lambda s, _: s.query_bias),
+    _Row("normq.gain", "kv group head 1", lambda s, _: s.gain and s.qknorm == "all"),
+    _Row("normk.gain", "kv 1 head 1", lambda s, _: s.gain and s.qknorm == "all"),
+    _Row("normq.gain", "head 1", lambda s, _: s.gain and s.qknorm is True),
+    _Row("normk.gain", "head 1", lambda s, _: s.gain and s.qknorm is True),
+    _Row("W_G", "kv group gates d", lambda s, _: s.gate != "none"),
+    _Row("b_G", "kv group gates 1", lambda s, _: s.gate != "none" and s.query_bias),
+    _Row("sinks", "kv group 1 1", lambda s, _: s.sinks),
+    _Row("normo.gain", "kv group dv 1", lambda s, _: s.mixnorm and s.gain),
+    _Row("W_O", "kv group d dv", _always),
+    _Row("b_O", "d 1", lambda s, _: s.output_bias),
+    *_norm("post1", "d", _posted),
+    _Row("scale1", "d 1", lambda s, _: s.layerscale),
+)
+_DENSE = (
+    _Row("W_gate", "ff d", lambda s, _: s.gated),
+    _Row("b_gate", "ff 1", lambda s, _: s.gated and s.mlp_bias),
+    _Row("W_up", "ff d", _always),
+    _Row("b_up", "ff 1", lambda s, _: s.mlp_bias),
+    _Row("W_down", "d ff", _always),
+    _Row("b_down", "d 1", lambda s, _: s.mlp_bias),
+)
+_ROUTED = (
+    _Row("W_R", "experts 1 d", _always),
+    _Row("c_R", "experts 1 1", lambda s, _: s.expbias),
+    _Row("W_gate", "experts eff d", _always),
+    _Row("c_gate", "experts eff 1", lambda s, _: s.expbias),
+    _Row("W_up", "experts eff d", _always),
+    _Row("c_up", "experts eff 1", lambda s, _: s.expbias),
+    _Row("W_down", "experts d eff", _always),
+    _Row("c_down", "experts d 1", lambda s, _: s.expbias),
+    _Row("S_gate", "shared d", lambda s, _: s.shared),
+    _Row("S_up", "shared d", lambda s, _: s.shared),
+    _Row("S_down", "d shared", lambda s, _: s.shared),
+    _Row("S_R", "1 d", lambda s, _: s.shared and s.sharedgate),
+)
+_HEAD = (
+    *_norm("norm", "d", lambda s, _: s.final),
+    _Row("W_pool", "d d", lambda s, _: s.pooler),
+    _Row("b_pool", "d 1", lambda s, _: s.pooler),
+    _Row("W_D", "embed d", lambda s, _: s.project),
+)
+_UNEMBEDDING = (
+    _Row("W_T", "head_width d", lambda s, _: s.transform),
+    _Row("b_T", "head_width 1", lambda s, _: s.transform and s.bias == "all"),
+    *_norm("normT", "head_width", lambda s, _: s.transform and s.headnorm),
+    _Row("W_U", "answers read", lambda s, _: not s.tied),
+    _Row("b_U", "answers 1", lambda s, _: s.outbias),
+    _Row("W_rel", "relation d", lambda s, _: s.relation),
+    _Row("b_rel", "relation 1", lambda s, _: s.relation),
+)
 
 
 @lru_cache(maxsize=64)
@@ -44,8 +157,8 @@ def count(spec: Transformer) -> int:
     if spec.share:
         return ends + _layer_size(spec, 1)
     if not spec.firstnorm:
-        missing = sum(prod(shape) for shape in _norm(spec, "norm1", spec.d).values())
-        return count(replace(spec, firstnorm=True)) - missing
+        shapes = _shapes(spec, 1, _norm("norm1", "d", _always))
+        return count(replace(spec, firstnorm=True)) - sum(map(prod, shapes.values()))
     if spec.by_mechanism or isinstance(spec.dense, tuple):
         return ends + sum(_layer_size(spec, i) * n for i, n in _alike(spec).items())
     first = min(spec.dense, spec.layers) if spec.experts else spec.layers
@@ -81,11 +194,35 @@ def parts(spec: Transformer) -> list[str]:
 def part_shapes(spec: Transformer, part: str) -> Mapping[str, tuple[int, ...]]:
     """The tensors of one part and their shapes; kept, since they are asked for often."""
     if part == "embed":
-        return _embed_shapes(spec)
+        return _shapes(spec, 0, _EMBED)
     if part == "head":
-        return _head_shapes(spec)
-    own = spec.at(part) if spec.by_mechanism else spec
-    return {**_attention_shapes(own, int(part)), **_mlp_shapes(spec, int(part))}
+        return _shapes(spec, 0, _HEAD if spec.output == "hidden" else _HEAD + _UNEMBEDDING)
+    layer, own = int(part), spec.at(part) if spec.by_mechanism else spec
+    return {**_shapes(own, layer, _ATTENTION), **_shapes(spec, layer, _mlp(spec, layer))}
+
+
+def _mlp(spec: Transformer, layer: int) -> tuple[_Row, ...]:
+    if spec.mlp == "none":
+        return ()
+    before = _norm("norm2", "d", lambda s, _: s.normed_before)
+    after = (*_norm("post2", "d", _posted), _Row("scale2", "d 1", lambda s, _: s.layerscale))
+    return (*before, *(_ROUTED if routed(spec, layer) else _DENSE), *after)
+
+
+def _shapes(spec: Transformer, layer: int, rows: tuple[_Row, ...]) -> Shapes:
+    return {
+        row.name: tuple(_size(spec, name) for name in row.sizes.split())
+        for row in rows
+        if row.when(spec, layer)
+    }
+
+
+def _size(spec: Transformer, name: str) -> int:
+    if name == "1":
+        return 1
+    own = _SIZES.get(name)
+    size: int = own(spec) if own else getattr(spec, name)
+    return size
 
 
 def routed(spec: Transformer, layer: int) -> bool:
@@ -107,150 +244,3 @@ def _alike(spec: Transformer) -> dict[int, int]:
 
 def _layer_size(spec: Transformer, layer: int) -> int:
     return sum(prod(shape) for shape in part_shapes(spec, str(layer)).values())
-
-
-def _norm(spec: Transformer, name: str, width: int) -> Shapes:
-    out: Shapes = {f"{name}.gain": (width, 1)} if spec.gain else {}
-    if spec.norm_bias:
-        out[f"{name}.bias"] = (width, 1)
-    return out
-
-
-def _embed_shapes(spec: Transformer) -> Shapes:
-    if not spec.discrete:
-        before: Shapes = {"W_P": (spec.d, spec.patch), "b_P": (spec.d, 1)} if spec.patch else {}
-        before |= {"cls": (spec.d, 1)} if spec.cls else {}
-        before |= {"mask": (spec.d, 1)} if spec.masked else {}
-        return before | ({"positions": (spec.d, spec.positions)} if spec.pos == "learned" else {})
-    e = spec.embed or spec.d
-    out: Shapes = {"tokens": (e, spec.vocab)}
-    if spec.pos == "learned":
-        out["positions"] = (spec.d if spec.project else e, spec.positions)
-    if spec.types:
-        out["types"] = (e, spec.types)
-    if spec.embnorm:
-        out |= _norm(spec, "norm", e)
-    if spec.embed:
-        out["W_E"] = (spec.d, e)
-        if spec.bias == "all" and not spec.project:
-            out["b_E"] = (spec.d, 1)
-    return out
-
-
-def _attention_shapes(spec: Transformer, layer: int) -> Shapes:
-    d, kv, group, k, v = spec.d, spec.kv, spec.group, spec.head, spec.dv
-    biased = spec.query_bias
-    out: Shapes = {}
-    if spec.normed_at(layer, 1):
-        out |= _norm(spec, "norm1", d)
-    if spec.latent:
-        r = spec.rotary_dim
-        if spec.qrank:
-            out |= {"A_Q": (spec.qrank, d), **_norm_gain(spec, "normq", spec.qrank)}
-        reads = spec.qrank or d
-        out["W_Q"] = (kv, 1, k, reads)
-        if r:
-            out["R_Q"] = (kv, 1, r, reads)
-        out |= {"A_K": (spec.kvrank, d), **_norm_gain(spec, "normk", spec.kvrank)}
-        if r:
-            out["R_K"] = (r, d)
-        out["W_K"] = (kv, 1, k, spec.kvrank)
-        out["W_V"] = (kv, 1, v, spec.kvrank)
-    else:
-        out["W_Q"] = (kv, group, k, d)
-        if biased:
-            out["b_Q"] = (kv, group, k, 1)
-        out["W_K"] = (kv, 1, k, d)
-        if biased:
-            out["b_K"] = (kv, 1, k, 1)
-        out["W_V"] = (kv, 1, v, d)
-        if biased:
-            out["b_V"] = (kv, 1, v, 1)
-        if spec.qknorm and spec.gain:
-            one = spec.qknorm == "all"
-            out["normq.gain"] = (kv, group, k, 1) if one else (k, 1)
-            out["normk.gain"] = (kv, 1, k, 1) if one else (k, 1)
-    if spec.gate != "none":
-        rows = v if spec.gate == "element" else 1
-        out["W_G"] = (kv, group, rows, d)
-        if biased:
-            out["b_G"] = (kv, group, rows, 1)
-    if spec.sinks:
-        out["sinks"] = (kv, group, 1, 1)
-    if spec.mixnorm and spec.gain:
-        out["normo.gain"] = (kv, group, v, 1)
-    out["W_O"] = (kv, group, d, v)
-    if spec.output_bias:
-        out["b_O"] = (d, 1)
-    if spec.norm != "none" and spec.place != "pre":
-        out |= _norm(spec, "post1", d)
-    if spec.layerscale:
-        out["scale1"] = (d, 1)
-    return out
-
-
-def _norm_gain(spec: Transformer, name: str, width: int) -> Shapes:
-    """The norm of a latent, always an RMSNorm."""
-    return {f"{name}.gain": (width, 1)} if spec.gain else {}
-
-
-def _mlp_shapes(spec: Transformer, layer: int) -> Shapes:
-    if spec.mlp == "none":
-        return {}
-    d, out = spec.d, dict[str, tuple[int, ...]]()
-    if spec.normed_before:
-        out |= _norm(spec, "norm2", d)
-    if routed(spec, layer):
-        E, f = spec.experts, spec.eff
-        out["W_R"] = (E, 1, d)
-        if spec.expbias:
-            out["c_R"] = (E, 1, 1)
-        for name, shape in (("gate", (E, f, d)), ("up", (E, f, d)), ("down", (E, d, f))):
-            out[f"W_{name}"] = shape
-            if spec.expbias:
-                out[f"c_{name}"] = (*shape[:2], 1)
-        if spec.shared:
-            s = spec.shared
-            out |= {"S_gate": (s, d), "S_up": (s, d), "S_down": (d, s)}
-            if spec.sharedgate:
-                out["S_R"] = (1, d)
-    else:
-        biased = spec.mlp_bias
-        for name in ["W_gate", "W_up"] if spec.gated else ["W_up"]:
-            out[name] = (spec.ff, d)
-            if biased:
-                out[name.replace("W", "b")] = (spec.ff, 1)
-        out["W_down"] = (d, spec.ff)
-        if biased:
-            out["b_down"] = (d, 1)
-    if spec.norm != "none" and spec.place != "pre":
-        out |= _norm(spec, "post2", d)
-    if spec.layerscale:
-        out["scale2"] = (d, 1)
-    return out
-
-
-def _head_shapes(spec: Transformer) -> Shapes:
-    out: Shapes = _norm(spec, "norm", spec.d) if spec.final else {}
-    if spec.pooler:
-        out |= {"W_pool": (spec.d, spec.d), "b_pool": (spec.d, 1)}
-    if spec.project:
-        out["W_D"] = (spec.embed, spec.d)
-    if spec.output == "hidden":
-        return out
-    e = spec.embed if spec.project else spec.d
-    if spec.transform:
-        e = spec.head_width
-        out["W_T"] = (e, spec.d)
-        if spec.bias == "all":
-            out["b_T"] = (e, 1)
-        if spec.headnorm:
-            out |= _norm(spec, "normT", e)
-    words = spec.labels or spec.vocab
-    if not spec.tied:
-        out["W_U"] = (words, e)
-    if spec.outbias:
-        out["b_U"] = (words, 1)
-    if spec.relation:
-        out |= {"W_rel": (spec.relation, spec.d), "b_rel": (spec.relation, 1)}
-    return out

@@ -16,6 +16,8 @@ from segre.fields.interface import Array
 from segre.inspect.measure import Finding, measure, numbered, spoken
 from segre.inspect.recorded import Recorded
 
+Heads = tuple[tuple[int, int], ...]  # layers and heads, from 1
+
 DEAD, ALIKE = 1e-3, 0.99
 SINK = 0.3  # of the attention of a head
 CLEAR = 4.0  # standard deviations of a rank correlation of independent numbers
@@ -37,10 +39,7 @@ def writes(recorded: Recorded) -> Array:
 def find_dead(_recorded: Recorded, values: Array) -> Iterator[Finding]:
     """Heads that write a thousandth of what the median head writes, or less."""
     typical = float(np.median(values))
-    dead = [
-        (int(layer) + 1, int(head) + 1)
-        for layer, head in zip(*np.nonzero(values < DEAD * typical), strict=True)
-    ]
+    dead = places(values < DEAD * typical)
     if dead:
         size = min(float(values[layer - 1, head - 1]) for layer, head in dead)
         yield Finding(
@@ -50,8 +49,7 @@ def find_dead(_recorded: Recorded, values: Array) -> Iterator[Finding]:
             "this one.",
             size=size,
             weight=len(dead) / values.size * 5,
-            typical=typical,
-            heads=tuple(dead),
+            heads=dead,
             extreme="smallest",
         )
 
@@ -71,10 +69,7 @@ def alike(recorded: Recorded) -> Array:
 @alike.finds
 def find_alike(_recorded: Recorded, values: Array) -> Iterator[Finding]:
     """Pairs of heads that write the same, up to a factor."""
-    alike = [
-        (int(layer) + 1, int(head) + 1)
-        for layer, head in zip(*np.nonzero(values > ALIKE), strict=True)
-    ]
+    alike = places(values > ALIKE)
     if alike:
         yield Finding(
             what=f"Duplicate heads: {len(alike)} of {values.size} {_has(alike)} the same output as "
@@ -83,43 +78,37 @@ def find_alike(_recorded: Recorded, values: Array) -> Iterator[Finding]:
             means="On inputs like this one, one head of each pair would be enough.",
             size=float(values.max()),
             weight=len(alike) / values.size * 5,
-            typical=float(np.median(values)),
-            heads=tuple(alike),
+            heads=alike,
         )
 
 
-def _has(heads: list[tuple[int, int]]) -> str:
+def places(chosen: Array) -> Heads:
+    """Layers and heads, counted from 1, of the true entries."""
+    return tuple((int(layer) + 1, int(head) + 1) for layer, head in np.argwhere(chosen))
+
+
+def _has(heads: Heads) -> str:
     return "has" if len(heads) == 1 else "have"
 
 
-def _named(heads: list[tuple[int, int]], most: int = 6) -> str:
+def _named(heads: Heads, most: int = 6) -> str:
     words = [f"{layer}.{head}" for layer, head in heads[:most]]
     more = len(heads) - most
     return ", ".join(words) + (f" and {more} more" if more > 0 else "")
 
 
-@measure("query-mean", "W_Q' W_K, mean eigenvalue", "head")
-def query_mean(recorded: Recorded) -> Array | None:
+@measure("query-mean", "W_Q' W_K, mean eigenvalue", "head", of="queries")
+def query_mean(recorded: Recorded, found: Array) -> Array:
     """The trace of W_Q' W_K over the width, gains of the norm folded in."""
-    found = _spectra(recorded)
-    return None if found is None else np.asarray(found.real.sum(axis=-1) / recorded.spec.d)
+    return np.asarray(found.real.sum(axis=-1) / recorded.spec.d)
 
 
-@measure("query-scale", "W_Q' W_K, spread", "head")
-def query_scale(recorded: Recorded) -> Array | None:
+@measure("query-scale", "W_Q' W_K, spread", "head", of="queries")
+def query_scale(recorded: Recorded, found: Array) -> Array:
     """Root mean square of the eigenvalues about their mean, over the width."""
-    found = _spectra(recorded)
-    if found is None:
-        return None
     d = recorded.spec.d
-    middle = found.real.sum(axis=-1) / d
-    square = (np.abs(found) ** 2).sum(axis=-1) / d - middle**2
+    square = (np.abs(found) ** 2).sum(axis=-1) / d - (found.real.sum(axis=-1) / d) ** 2
     return np.asarray(np.sqrt(square.clip(0)))
-
-
-def _spectra(recorded: Recorded) -> Array | None:
-    every = [layer.queries for layer in recorded.layers if layer.queries is not None]
-    return np.stack(every) if len(every) == len(recorded.layers) else None
 
 
 @query_scale.finds
@@ -145,12 +134,6 @@ def _ranks(values: Array) -> Array:
     return np.asarray(values.reshape(-1).argsort().argsort())
 
 
-def attention(recorded: Recorded) -> Array | None:
-    """Mean attention to every key of the queries from a quarter on: (layers, heads, keys)."""
-    P = recorded.patterns
-    return None if P is None else np.asarray(P[:, :, recorded.tokens // 4 :].mean(axis=2))
-
-
 @measure(
     "sinks",
     "Attention to one token",
@@ -158,56 +141,43 @@ def attention(recorded: Recorded) -> Array | None:
     "The mean attention to the token that receives most, over queries after the first quarter "
     "of the text.",
     least=4,
+    of="attention",
 )
-def sinks(recorded: Recorded) -> Array | None:
+def sinks(_recorded: Recorded, found: Array) -> Array:
     """The largest of them."""
-    found = attention(recorded)
-    return None if found is None else np.asarray(found.max(axis=-1))
+    return np.asarray(found.max(axis=-1))
 
 
 @sinks.finds
 def find_sinks(recorded: Recorded, values: Array) -> Iterator[Finding]:
     """One finding for every token that is a sink of some heads."""
-    found = attention(recorded)
-    assert found is not None
-    keys = found.argmax(axis=-1)
-    layers, heads = np.nonzero(values > SINK)
-    every = values.size
-    for token, count in Counter(keys[layers, heads].tolist()).most_common():
-        mine = [
-            (int(layer), int(head))
-            for layer, head in zip(layers, heads, strict=True)
-            if keys[layer, head] == token
-        ]
-        by_layer = Counter(layer for layer, _ in mine)
-        full = [
-            layer + 1 for layer, number in sorted(by_layer.items()) if number == values.shape[1]
-        ]
-        whole = f"; all heads of {numbered('layer', full)}" if full else ""
-        size = float(max(values[layer, head] for layer, head in mine))
+    assert recorded.attention is not None
+    keys, high = recorded.attention.argmax(axis=-1), values > SINK
+    for token, count in Counter(keys[high].tolist()).most_common():
+        mine = high & (keys == token)
+        layers = np.flatnonzero(mine.any(axis=1)) + 1
+        full = np.flatnonzero(mine.all(axis=1)) + 1
+        whole = f"; all heads of {numbered('layer', full.tolist())}" if full.size else ""
+        size = float(values[mine].max())
         most = f", up to {100 * size:.0f} %" if round(100 * size) > 100 * SINK else ""
+        give, their = ("gives", "its") if count == 1 else ("give", "their")
         yield Finding(
-            what=f"Attention sink: {count} of {every} heads {'gives' if count == 1 else 'give'} "
-            f"{spoken(recorded, token)} more than {100 * SINK:.0f} % of "
-            f"{'its' if count == 1 else 'their'} attention on average{most} "
-            f"({numbered('layer', [layer + 1 for layer in by_layer])}{whole}).",
+            what=f"Attention sink: {count} of {values.size} heads {give} "
+            f"{spoken(recorded, token)} more than {100 * SINK:.0f} % of {their} attention on "
+            f"average{most} ({numbered('layer', layers.tolist())}{whole}).",
             means="Such heads have little effect when there is nothing to attend to; their "
             "attention rests on this token.",
             size=size,
-            weight=count / every * 10,
-            typical=float(np.median(values)),
-            heads=tuple((layer + 1, head + 1) for layer, head in mine),
+            weight=count / values.size * 10,
+            heads=places(mine),
             token=int(token),
             text=recorded.word(int(token)),
         )
 
 
-@measure("contraction", "Factor on token differences", "head")
-def contraction(recorded: Recorded) -> Array | None:
+@measure("contraction", "Factor on token differences", "head", of="patterns")
+def contraction(_recorded: Recorded, P: Array) -> Array:
     """The spectral norm of the pattern between projections away from the mean token."""
-    P = recorded.patterns
-    if P is None:
-        return None
     middle = P - P.mean(axis=-2, keepdims=True)
     middle = middle - middle.mean(axis=-1, keepdims=True)
     return np.asarray(np.linalg.norm(middle, 2, axis=(-2, -1)))
@@ -225,30 +195,24 @@ def find_above(_recorded: Recorded, values: Array) -> Iterator[Finding]:
             "this model.",
             size=float(values.max()),
             weight=0.5,
-            typical=float(np.median(values)),
         )
 
 
-@measure("gap", "Second / first singular value", "head")
-def gap(recorded: Recorded) -> Array | None:
+@measure("gap", "Second / first singular value", "head", of="pattern_values")
+def gap(_recorded: Recorded, s: Array) -> Array:
     """Singular values of the attention pattern; at 0 all tokens become equal."""
-    s = recorded.pattern_values
-    return None if s is None else np.asarray(s[..., 1] / s[..., 0])
+    return np.asarray(s[..., 1] / s[..., 0])
 
 
-@measure("pattern-rank", "Stable rank, attention", "head")
-def pattern_rank(recorded: Recorded) -> Array | None:
+@measure("pattern-rank", "Stable rank, attention", "head", of="pattern_values")
+def pattern_rank(_recorded: Recorded, s: Array) -> Array:
     """Squared Frobenius norm over squared spectral norm of the attention pattern."""
-    s = recorded.pattern_values
-    return None if s is None else np.asarray((s**2).sum(axis=-1) / s[..., 0] ** 2)
+    return np.asarray((s**2).sum(axis=-1) / s[..., 0] ** 2)
 
 
-@measure("entropy", "Entropy of attention", "head")
-def entropy(recorded: Recorded) -> Array | None:
+@measure("entropy", "Entropy of attention", "head", of="patterns")
+def entropy(recorded: Recorded, P: Array) -> Array:
     """The mean over queries, divided by the logarithm of the number of tokens they see."""
-    P = recorded.patterns
-    if P is None:
-        return None
     n = recorded.tokens
     seen = np.arange(1, n + 1) if recorded.spec.causal else np.full(n, n)
     logs = np.log(np.where(P > 0, P, 1.0))
@@ -256,12 +220,9 @@ def entropy(recorded: Recorded) -> Array | None:
     return np.asarray(found[..., seen > 1].mean(axis=-1))
 
 
-@measure("distance", "Attended distance, tokens", "head")
-def distance(recorded: Recorded) -> Array | None:
+@measure("distance", "Attended distance, tokens", "head", of="patterns")
+def distance(recorded: Recorded, P: Array) -> Array:
     """The mean distance between a query and the tokens it attends to."""
-    P = recorded.patterns
-    if P is None:
-        return None
     places = np.arange(recorded.tokens)
     return np.asarray((P * np.abs(places[:, None] - places)).sum(axis=-1).mean(axis=-1))
 
@@ -300,6 +261,5 @@ def find_silent(recorded: Recorded, values: Array) -> Iterator[Finding]:
             "token uses are included.",
             size=float(values.max()),
             weight=float(values.mean()) * 5,
-            typical=float(np.median(values)),
             layer=int(values.argmax()) + 1,
         )

@@ -69,7 +69,6 @@ def find_alike(_recorded: Recorded, values: Array) -> Iterator[Finding]:
             means="The differences between tokens are small compared with their common part.",
             size=float(values[depth]),
             weight=1.0,
-            typical=float(np.median(values)),
             depth=depth,
         )
 
@@ -94,7 +93,6 @@ def find_rank_one(_recorded: Recorded, values: Array) -> Iterator[Finding]:
             "similar.",
             size=float(values[depth]),
             weight=len(low) / len(values) * 4,
-            typical=float(np.median(values)),
             depth=depth,
             start=low[0],
             extreme="smallest",
