@@ -72,7 +72,7 @@ bench: .venv/ready .venv/models
 	$(BIN)/python -m bench.linear
 	$(BIN)/python -m bench.checkpoints
 	$(BIN)/python -m bench.analysis
-	$(BIN)/python -m bench.referee
+	$(BIN)/python -m bench.kernel
 	$(BIN)/python -m bench.theorems
 	$(BIN)/python -m bench.polynomial
 	$(BIN)/python -m bench.gaps

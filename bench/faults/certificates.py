@@ -2,7 +2,7 @@
 
 Every place of a certificate is altered, in several ways. Then all that can be recomputed without
 proving anything is put right again: parameters, digests, counts, the claim that follows from a
-rank, the checksum. What the referee accepts after that has to be true: bounds that hold for the
+rank, the checksum. What the kernel accepts after that has to be true: bounds that hold for the
 dimension.
 """
 
@@ -174,7 +174,7 @@ def ranked(document: Document) -> Document:
 
 
 def accepted(document: Document) -> bool:
-    """Whether the referee accepts it."""
+    """Whether the kernel accepts it."""
     try:
         return verify(document).valid
     except (CertificateError, TooLargeError):

@@ -59,7 +59,7 @@ class Tried:
 
 
 def prove_and_check(tried: Tried, spec: Network | Transformer, seed: int = 0) -> None:
-    """Bounds, their certificate, and what the referee says of it."""
+    """Bounds, their certificate, and what the kernel says of it."""
     proof = tried.call(f"dim {spec}", lambda: prove(spec, seed))
     if proof is None:
         return

@@ -56,9 +56,11 @@ def stated(answer: Any, names: str, **made: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Answers as their documents, sequences as lists."""
+    """Answers as their documents, arrays and sequences as lists."""
     if hasattr(value, "document"):
         return value.document()
+    if hasattr(value, "tolist"):
+        return value.tolist()
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value

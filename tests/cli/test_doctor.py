@@ -216,7 +216,7 @@ def test_arithmetic_that_is_wrong(place: Place) -> None:
     code, found = place.answer()
     assert code == 1
     proof, rank = found["checks"]
-    assert (proof["state"], rank["state"]) == ("broken", "broken")  # the referee counts with it too
+    assert (proof["state"], rank["state"]) == ("broken", "broken")  # the kernel counts with it too
     assert "segre finds 40, FLINT finds 39, the correct rank is 40" in rank["words"]
 
 
@@ -261,7 +261,7 @@ def test_words() -> None:
     shown = run("doctor").stdout
     for title in ("segre", "core", "extras", "machine", "self-test"):
         assert f"\n{title}\n" in f"\n{shown}"
-    assert "has dimension 25, and the referee accepts the proof" in shown
+    assert "has dimension 25, and the kernel accepts the proof" in shown
     assert "segre uses one thread for matrices up to 1500 columns" in shown
     assert "not needed: GPU, display, browser, network" in shown
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from segre.collapse.apart import Apart
 from segre.collapse.bounds import (
     WIDEST,
     Bounds,
@@ -18,7 +19,6 @@ from segre.collapse.bounds import (
     weight_norm,
 )
 from segre.collapse.residual import norm, norm_1, norm_inf, residual
-from segre.collapse.split import Split
 from segre.collapse.stack import FloatNetwork
 
 EACH, GROUPS = 150, 20  # 3,000 networks
@@ -149,7 +149,7 @@ def test_spread_is_its_definition(seed: int) -> None:
         apart = np.abs(E[:, :, None] - E[:, None, :])
         widest = max(widest, apart.max())
         squares.append(apart.max(axis=(1, 2)).sum() / apart.sum(axis=0).max())
-    found = spread(heads, Split.of(X))
+    found = spread(heads, Apart.of_tokens(X))
     assert found[0] == pytest.approx(widest)
     assert found[1] ** 2 == pytest.approx(max(squares))
 

@@ -9,9 +9,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from segre.collapse.activations import GATES
+from segre.collapse.apart import Apart
 from segre.collapse.floor import descent
 from segre.collapse.residual import norm, relative_residual, residual
-from segre.collapse.split import Split
 from segre.collapse.stack import FloatNetwork
 from segre.errors import SegreError
 from support.certified import certified_residuals
@@ -21,6 +21,10 @@ N, D = 5, 6
 
 def tokens(seed: int = 0, size: float = 1.0, shape: tuple[int, ...] = (N, D)):
     return np.random.default_rng(seed).standard_normal(shape) * size + 0.3
+
+
+def rows(columns: np.ndarray) -> np.ndarray:
+    return columns[0, 0].T
 
 
 stacks = st.builds(
@@ -47,8 +51,8 @@ def test_above_the_floor_it_is_the_network(stack: FloatNetwork) -> None:
         if not state.known:  # a saturated softmax: from here on rounding chooses the weights
             break
         size = np.abs(wanted).max()
-        assert np.abs(state.tokens - wanted).max() <= 1e-9 * size
-        assert np.abs(state.R.mean(axis=-2)).max() < 1e-14
+        assert np.abs(rows(state.whole) - wanted).max() <= 1e-9 * size
+        assert np.abs(state.rest.mean(axis=-1)).max() < 1e-14
         if norm(residual(wanted)) > 1e-4 * size:
             log = np.log10(norm(residual(wanted)))
             assert state.log10_residual() == pytest.approx(log, abs=1e-8)
@@ -171,9 +175,9 @@ def test_tokens_that_are_equal_stay_equal() -> None:
 @given(st.floats(1e-300, 1e300), st.integers(0, 99))
 def test_a_split_is_its_tokens(size: float, seed: int) -> None:
     X = np.random.default_rng(seed).standard_normal((N, D)) * size
-    state = Split.of(X)
-    assert 0.5 <= np.abs(state.R).max() < 1
-    assert np.allclose(state.tokens / size, X / size)
+    state = Apart.of_tokens(X)
+    assert 0.5 <= np.abs(state.rest).max() < 1
+    assert np.allclose(rows(state.whole) / size, X / size)
     found = descent(FloatNetwork(()), X)
     assert found.relative[0] == pytest.approx(np.log10(relative_residual(X)), abs=1e-9)
 

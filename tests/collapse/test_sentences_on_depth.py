@@ -13,7 +13,7 @@ from segre.collapse.commands import Depth
 from segre.collapse.curves import FLOOR, Curve, Curves
 from segre.collapse.mechanisms import MechanismStudy, Step, mechanism_advice
 from segre.collapse.streams import DOMINANT, Sink
-from segre.collapse.study import medians, study_advice
+from segre.collapse.study import Study, medians, study_advice
 from segre.collapse.variants import FULL, PARTS, variant
 from segre.collapse.verdict import advice
 from segre.report.depth import verdict
@@ -191,7 +191,7 @@ def test_parts_are_praised_only_for_what_they_do() -> None:
 # --- stacks ---------------------------------------------------------------------------------------
 
 
-def stack_of(seed: int) -> Any:
+def stack_of(seed: int) -> Study:
     """A study with logarithms of many kinds, as far down as 1e-400000."""
     rng = rng_of(seed)
     layers, inputs = int(rng.choice([1, 2, 3, 5, 8])), int(rng.choice([1, 4]))
@@ -212,17 +212,19 @@ def stack_of(seed: int) -> Any:
         return np.asarray(base + rng.normal(0, 0.01, (inputs, layers + 1)))
 
     residual, other = logs(), logs()
-    return SimpleNamespace(
-        skip=bool(rng.random() < 0.3),
-        layers=layers,
-        own=SimpleNamespace(residual=residual, relative=residual - 1.0),
-        other=SimpleNamespace(relative=other) if rng.random() < 0.7 else None,
-        bounds=SimpleNamespace(
+    turned = bool(rng.random() < 0.3)
+    made: dict[str, Any] = {
+        "own": SimpleNamespace(
+            residual=residual, relative=residual - 1.0, states=range(layers + 1)
+        ),
+        "other": SimpleNamespace(relative=other) if rng.random() < 0.7 else None,
+        "bounds": SimpleNamespace(
             applies=rng.random((inputs, layers)) < 0.5,
             exceeded=lambda: np.zeros((inputs, layers)),
             missing=("a skip",) if rng.random() < 0.3 else (),
         ),
-    )
+    }
+    return Study("x", seed, inputs, turned, **made)
 
 
 def middle(rows: np.ndarray) -> list[float]:

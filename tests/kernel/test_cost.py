@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bench.kernel import Watch, certificates, healed, hostile
 from bench.random_specs import random_transformer
-from bench.referee import Watch, certificates, healed, hostile
 
 from segre.certificate import certify
 from segre.errors import TooLargeError

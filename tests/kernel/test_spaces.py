@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench.referee import sealed
+from bench.kernel import sealed
 
 from segre.certificate import certify
 from segre.errors import SegreError, TooLargeError

@@ -435,7 +435,7 @@ def test_what_it_says() -> None:
 
 @pytest.mark.parametrize("theorem", THEOREMS)
 def test_what_is_trusted(theorem: str) -> None:
-    """Prover and referee name the same, of every activation that the theorem covers."""
+    """Prover and kernel name the same, of every activation that the theorem covers."""
     (own,) = [one for one in segre.theorems.THEOREMS if one.name == theorem]
     (spec,) = random_designs(theorem, 4, 1)
     kinds = get_args(MlpKind) if isinstance(spec, Transformer) else [None]

@@ -1,4 +1,4 @@
-"""Certificates made once for each spec, what is done to them, and what the referee says of them."""
+"""Certificates made once for each spec, what is done to them, and what the kernel says of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from bench.faults.certificates import at, sealed
-from bench.referee import Watch
+from bench.kernel import Watch
 
 from segre.certificate import certify
 from segre.errors import TooLargeError

@@ -199,7 +199,7 @@ def sections() -> tuple[Section, ...]:
                         ("weights", 1320, ""),
                         ("dimension", 1208, "proved: the bounds meet"),
                         ("smallest singular value", 1.23456e-7, "of the Jacobian in `float64`"),
-                        ("certificate checked", True, "by the referee"),
+                        ("certificate checked", True, "by the kernel"),
                         ("degree", None, "not computed for depth above 1"),
                         ("digest", "sha256:" + "0123456789abcdef" * 4, ""),
                     )

@@ -134,7 +134,7 @@ PROVED = {
 
 
 @pytest.mark.parametrize("text", PROVED)
-def test_small_ones_are_proved_and_the_referee_agrees(text: str) -> None:
+def test_small_ones_are_proved_and_the_kernel_agrees(text: str) -> None:
     document = certify(text)
     assert document["claim"]["lower"] == document["claim"]["upper"] == PROVED[text]
     assert verify(document).valid

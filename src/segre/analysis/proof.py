@@ -63,17 +63,17 @@ def _contents(claim: dict[str, Any], verdict: Verdict) -> str:
     if verdict.kind == "theorem":
         return (
             f"The certificate applies theorem {verdict.theorem}: it lists the hypotheses with "
-            "their numbers and the symmetries. The referee derives all of them again from the "
+            "their numbers and the symmetries. The kernel derives all of them again from the "
             "spec. The proof of the theorem itself, in docs/theorems.md, has to be trusted."
         )
     if claim["status"] == "certain":
         return (
-            "The certificate names a point and a minor of the Jacobian there. The referee computes "
+            "The certificate names a point and a minor of the Jacobian there. The kernel computes "
             "it again, and the rank at random points that follow from the spec."
         )
     return (
         "The certificate names a point, a minor of the Jacobian at that point, and the "
-        "symmetries. The referee computes all of it again."
+        "symmetries. The kernel computes all of it again."
     )
 
 
@@ -141,6 +141,6 @@ def _instance(spec: Architecture, claim: dict[str, Any], verdict: Verdict) -> di
 def _require_valid(spec: Architecture, verdict: Verdict) -> None:
     if not verdict.valid:
         raise AssertionError(
-            f"{spec}: the referee rejects segre's own certificate ({verdict.reason}); "
+            f"{spec}: the kernel rejects segre's own certificate ({verdict.reason}); "
             "this is a bug in segre, please report it"
         )

@@ -9,7 +9,7 @@ from segre.analysis.part import Part, percent
 from segre.analysis.workbench import Workbench
 from segre.errors import UnsupportedError
 from segre.finding import Finding, Status, Symmetry
-from segre.geometry.choice import Choice
+from segre.geometry.choices import Choice
 from segre.geometry.explain import Explanation, explain
 from segre.values import listed
 

@@ -16,48 +16,64 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import exp2, log10
+from math import log10
 from typing import Any
 
 import numpy as np
 
 from segre.checkpoint.model import Model
-from segre.collapse.activations import mean_over, mean_slope, normal_density
-from segre.collapse.mixing import Masked, Unmasked
-from segre.collapse.residual import norm
-from segre.collapse.split import CERTAIN, ROUNDING, log10_of
+from segre.collapse.mixing import ROUNDING, Masked, Unmasked, power_of_two
+from segre.collapse.residual import Norm, log10_of, norm
 from segre.collapse.variants import Variant
 from segre.fields import Real
 from segre.fields.interface import Array
 from segre.transformer.forward import AFTER, ATTENTION, MLP, Place, Tokens, run
 
 _LEAST = 1e-290
+CERTAIN = 1e-8  # how large roundings may be after a sub-layer, of its residual
+_ALL = (-4, -3, -2, -1)  # axes of one input: heads, rows, tokens
+_NEAR = 0.1  # shifts below are integrated over, those above are large enough to divide by
+_TINY = 1e-3  # shifts for which two nodes do
+_FEW, _SOME = (np.polynomial.legendre.leggauss(nodes) for nodes in (2, 4))
 
 
 @dataclass(frozen=True, slots=True)
 class Apart:
-    """Columns `mean` + 2^exponent `rest`; roundings in `rest` are about as large as `noise`."""
+    """Columns `mean` + 2^exponent `rest`; roundings in `rest` are about as large as `noise`.
+
+    Two axes of heads come before those of rows and tokens, and before them there may be inputs,
+    each with an exponent of its own.
+    """
 
     mean: Array  # (..., rows, 1)
     rest: Array  # (..., rows, tokens)
-    exponent: float
+    exponent: Array  # floats that are whole, as they may have hundreds of digits
     noise: Array  # (..., rows, tokens); infinite from where the residual is not known
 
     @classmethod
-    def of(cls, columns: Array) -> Apart:
-        """Columns, split into mean and residual."""
+    def of(cls, columns: Array, noise: float = ROUNDING) -> Apart:
+        """Columns, split into mean and residual; `noise` is relative to their entries."""
         mean = columns.mean(axis=-1, keepdims=True)
-        return _scaled(mean, columns - mean, 0.0, ROUNDING * np.abs(columns))
+        return _scaled(mean, columns - mean, np.zeros(()), noise * np.abs(columns))
+
+    @classmethod
+    def of_tokens(cls, X: Array) -> Apart:
+        """Tokens in rows (..., n, d), which are exact."""
+        return cls.of(np.asarray(X, dtype=np.float64).mT[..., None, None, :, :], 0.0)
 
     @property
     def step(self) -> Array:
         """The residual as floats, 0 where it is too small for them."""
-        return np.asarray(self.rest * exp2(min(self.exponent, 1000.0)))
+        return np.asarray(self.rest * power_of_two(self.exponent))
 
     @property
     def whole(self) -> Array:
         """The columns, as far as floats can tell."""
         return np.asarray(self.mean + self.step)
+
+    def shifted(self, column: Array) -> Apart:
+        """The same with a column added to all."""
+        return replace(self, mean=self.mean + column)
 
     def rearranged(self, place: Callable[[Array], Array]) -> Apart:
         """The same with rows in other places, or added up."""
@@ -68,22 +84,36 @@ class Apart:
         loose = self.noise + ROUNDING * np.abs(self.rest)
         return Apart(one(self.mean), one(self.rest), self.exponent, size(loose))
 
-    def settled(self) -> Apart:
-        """The same after a sub-layer: the mean is that of all columns, the noise is judged."""
+    def centred(self) -> Apart:
+        """The same, where the mean is that of all columns."""
         middle = self.rest.mean(axis=-1, keepdims=True)
-        rest = self.rest - middle
-        fine = self.noise.max() <= CERTAIN * np.abs(rest).max()
-        mean = self.mean + middle * exp2(min(self.exponent, 1000.0))
-        return _scaled(mean, rest, self.exponent, np.full(rest.shape, 0.0 if fine else np.inf))
+        mean = self.mean + middle * power_of_two(self.exponent)
+        return replace(self, mean=mean, rest=self.rest - middle)
 
-    def log10_relative(self) -> float:
-        """log10 of the relative residual of the first input; nan where it is not known."""
-        if self.noise.any():
-            return float("nan")
-        rest, whole = norm(self.rest[0, 0, 0]), norm(self.whole[0, 0, 0])
-        if whole < _LEAST:  # and has lost digits
-            return float("nan")
-        return float(log10_of(rest) + self.exponent * log10(2) - log10(whole))
+    def judged(self) -> Apart:
+        """The same after a sub-layer, without noise if that is small, or else not known."""
+        fine = _largest(self.noise) <= CERTAIN * _largest(np.abs(self.rest))
+        noise = np.broadcast_to(np.where(fine, 0.0, np.inf), self.rest.shape)
+        return _scaled(self.mean, self.rest, self.exponent, noise)
+
+    @property
+    def known(self) -> Array:
+        """Whether the residual of each input is known.
+
+        It is lost where a softmax is saturated: tokens of a cluster, alike to all digits of a
+        float, attend only to each other, and what is left of their differences is all there is.
+        """
+        return np.asarray(~self.noise.any(axis=_ALL))
+
+    def log10_residual(self, kind: Norm = "composite") -> Array:
+        """log10 of the norm of each residual; -inf where it is 0, nan where it is not known."""
+        size = log10_of(norm(self.rest[..., 0, 0, :, :], kind))
+        size = size + self.exponent[..., 0, 0, 0, 0] * log10(2)
+        return np.where(self.known, size, np.nan)
+
+    def log10_relative(self) -> Array:
+        """log10 of the relative residuals."""
+        return np.asarray(self.log10_residual() - log10_of(norm(self.whole[..., 0, 0, :, :])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +158,10 @@ class ApartField(Real):
             return super().add(x, y)
         if not isinstance(y, Apart):
             if y.shape[-1] == 1:
-                return replace(x, mean=x.mean + y)
+                return x.shifted(y)
             y = Apart.of(y)
-        e = max(x.exponent, y.exponent)
-        one, two = exp2(x.exponent - e), exp2(y.exponent - e)
+        e = np.maximum(x.exponent, y.exponent)
+        one, two = np.exp2(x.exponent - e), np.exp2(y.exponent - e)
         rest = x.rest * one + y.rest * two
         noise = x.noise * one + y.noise * two + ROUNDING * np.abs(rest)
         return Apart(x.mean + y.mean, rest, e, noise)
@@ -150,8 +180,8 @@ class ApartField(Real):
             y = y[..., :1]
             noise = (x.noise + ROUNDING * np.abs(x.rest)) * np.abs(y)
             return Apart(x.mean * y, x.rest * y, x.exponent, noise)
-        e = max(x.exponent, y.exponent)
-        one, two = exp2(x.exponent - e), exp2(y.exponent - e)
+        e = np.maximum(x.exponent, y.exponent)
+        one, two = np.exp2(x.exponent - e), np.exp2(y.exponent - e)
         left, right = x.whole * two, y.mean * one
         rest = left * y.rest + right * x.rest
         noise = np.abs(left) * (y.noise + ROUNDING * np.abs(y.rest))
@@ -163,7 +193,7 @@ class ApartField(Real):
         if isinstance(x, Turned):
             return Scores(((x.keys, y),))
         if isinstance(y, Masked | Unmasked):
-            common, own, noise, exponent = y.mixed(x.rest, x.noise, exp2(min(x.exponent, 1000.0)))
+            common, own, noise, exponent = y.mixed(x.rest, x.noise, power_of_two(x.exponent))
             mean = np.broadcast_to(x.mean + common, (*own.shape[:-1], 1))
             return _scaled(mean, own, x.exponent + exponent, noise)
         if not isinstance(y, Apart):
@@ -235,7 +265,7 @@ class ApartField(Real):
     def cdf(self, x: Any) -> Any:
         """Normal distribution function."""
         cdf = super().cdf
-        return _along(x, cdf, lambda a, h: mean_over(normal_density, cdf, a, h))
+        return _along(x, cdf, partial(mean_over, self.pdf, cdf))
 
     def sqrt(self, x: Any) -> Any:
         """Square root."""
@@ -247,7 +277,7 @@ class ApartField(Real):
 
     def relu(self, x: Any) -> Any:
         """The larger of x and 0."""
-        return _along(x, super().relu, lambda a, h: mean_slope("relu", a, h))
+        return _along(x, super().relu, _kept)
 
 
 def _along(
@@ -259,9 +289,44 @@ def _along(
     return _scaled(function(x.mean), x.rest * mean, x.exponent, noise)
 
 
-def _scaled(mean: Array, rest: Array, exponent: float, noise: Array) -> Apart:
+def mean_over(
+    slope: Callable[[Array], Array], function: Callable[[Array], Array], z: Array, shift: Array
+) -> Array:
+    """(function(z + shift) - function(z)) / shift, right also where the shift is tiny or 0.
+
+    By Gauss-Legendre quadrature of the slope where the shift is small, where that is accurate to
+    rounding.
+    """
+    z, shift = np.broadcast_arrays(z, shift)
+    near = np.abs(shift) < _NEAR
+    nodes, shares = _FEW if (np.abs(shift) < _TINY).all() else _SOME
+    within = np.where(near, shift, 0)
+    mean = sum(
+        share / 2 * slope(z + within * (node + 1) / 2)
+        for node, share in zip(nodes, shares, strict=True)
+    )
+    if near.all():
+        return np.asarray(mean)
+    far = (function(z + shift) - function(z)) / np.where(near, 1, shift)
+    return np.where(near, mean, far)
+
+
+def _kept(z: Array, shift: Array) -> Array:
+    """The share of the way from z to z + shift that is above 0."""
+    ends = z, z + shift
+    low, high = np.minimum(*ends), np.maximum(*ends)
+    above = np.maximum(high, 0) - np.maximum(low, 0)
+    return np.where(high > low, above / np.where(high > low, high - low, 1), z > 0)
+
+
+def _largest(x: Array) -> Array:
+    """The largest entry of each input."""
+    return np.asarray(x.max(axis=_ALL, keepdims=True))
+
+
+def _scaled(mean: Array, rest: Array, exponent: Array, noise: Array) -> Apart:
     """The same columns, the largest entry of the residual brought between 1/2 and 1."""
-    size = int(np.frexp(np.abs(rest).max())[1])
+    size = np.frexp(_largest(np.abs(rest)))[1]
     return Apart(mean, np.ldexp(rest, -size), exponent + size, np.ldexp(noise, -size))
 
 
@@ -269,11 +334,7 @@ def _parts(keys: Apart, queries: Apart) -> tuple[Array, ...]:
     """What a pattern is made of, keys and queries in rows."""
     mean = queries.mean * np.ones_like(queries.rest[..., :1])
     every = (keys.rest, keys.noise, mean, queries.rest, queries.noise)
-    return (
-        *(np.swapaxes(each, -1, -2) for each in every),
-        np.array(keys.exponent),
-        np.array(queries.exponent),
-    )
+    return (*(np.swapaxes(each, -1, -2) for each in every), keys.exponent, queries.exponent)
 
 
 def can_continue(model: Model, variant: Variant) -> bool:
@@ -294,9 +355,10 @@ def continued(model: Model, variants: Sequence[Variant], words: Array) -> list[A
         if depth == 0:
             x = Apart.of(x)
         if depth == 0 or (name in AFTER and place.spec is not None):
-            x = x.settled()
+            x = x.centred().judged()
         if depth is not None:
-            found[place.edit, depth] = x.log10_relative()
+            lost = norm(x.whole[0, 0, 0]) < _LEAST  # digits
+            found[place.edit, depth] = np.nan if lost else x.log10_relative()[0]
         return x
 
     edits = [variant.edit for variant in variants]

@@ -33,11 +33,13 @@ from typing import Any
 import numpy as np
 
 from segre.collapse.activations import LIPSCHITZ
+from segre.collapse.apart import Apart
 from segre.collapse.floor import descent
+from segre.collapse.mixing import power_of_two
 from segre.collapse.residual import norm_1, norm_inf
-from segre.collapse.split import Split
 from segre.collapse.stack import FloatNetwork, Heads, Mlp
 from segre.fields.interface import Array
+from segre.json_data import stated
 
 WIDEST = 1.256  # exp(x) - 1 <= 2 x from 0 to here
 _ROUNDING = 1e-14  # of logarithms
@@ -89,11 +91,8 @@ class Bounds:
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        arrays = {name: value for name, value in vars(self).items() if name != "missing"}
-        arrays |= {name: getattr(self, name) for name in ("step", "theorem", "applies", "shrinks")}
-        return {name: value.tolist() for name, value in arrays.items()} | {
-            "missing": list(self.missing)
-        }
+        given = "gamma beta lipschitz constant widest measured missing"
+        return stated(self, f"{given} step theorem applies shrinks")
 
 
 def bounds(stack: FloatNetwork, X: Array) -> Bounds:
@@ -122,18 +121,19 @@ def mean_factor(n: int) -> float:
     return 2 * (1 - 1 / max(n, 2))
 
 
-def spread(heads: Heads, state: Split) -> tuple[Array, Array]:
+def spread(heads: Heads, state: Apart) -> tuple[Array, Array]:
     """The largest |E_ij - E_ik| over all heads, and gamma."""
-    R = state.R[..., None, :, :]
+    R = state.rest[..., 0, :, :].mT
     E = heads.factor * (R @ heads.W_Q) @ (R @ heads.W_K).mT
     rows = E.max(axis=-1) - E.min(axis=-1)
     columns = np.max(
         [np.abs(E - E[..., j : j + 1]).sum(axis=-2).max(axis=-1) for j in range(E.shape[-1])],
         axis=0,
     )
-    square = rows.sum(axis=-1) / np.where(columns > 0, columns, 1)
-    gamma = np.sqrt(np.where(columns > 0, square, 1).max(axis=-1))
-    return rows.max(axis=(-2, -1)) * np.exp2(np.minimum(2 * state.exponent, 1000)), gamma
+    ratio = rows.sum(axis=-1) / np.where(columns > 0, columns, 1)
+    gamma = np.sqrt(np.where(columns > 0, ratio, 1).max(axis=-1))
+    square = power_of_two(2 * state.exponent[..., 0, 0, 0, 0])
+    return rows.max(axis=(-2, -1)) * square, gamma
 
 
 def weight_norm(heads: Heads) -> Array:

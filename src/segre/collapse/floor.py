@@ -1,6 +1,6 @@
 """The residual past the floating-point floor: what is it when it is 1e-1000?
 
-Mean and residual are carried apart (`split`). Without skips and masks differences of scores are
+Mean and residual are carried apart (`apart`). Without skips and masks differences of scores are
 quadratic in the residual, and so every layer cubes it: ratios of its logarithms tend to 3.
 
 >>> stack = FloatNetwork.random(layers=6, heads=2, d=8, seed=1)
@@ -18,17 +18,18 @@ from typing import Any
 
 import numpy as np
 
-from segre.collapse.residual import norm
-from segre.collapse.split import Split, attend, log10_of, transform
-from segre.collapse.stack import FloatNetwork
+from segre.collapse.apart import Apart, ApartField
+from segre.collapse.stack import FloatNetwork, Heads, Mlp, seen
 from segre.fields.interface import Array
+from segre.json_data import stated
+from segre.transformer.layers import activate
 
 
 @dataclass(frozen=True)
 class Descent:
     """Residuals before the first layer and after every layer, as decimal logarithms."""
 
-    states: tuple[Split, ...]
+    states: tuple[Apart, ...]
 
     @property
     def residual(self) -> Array:
@@ -43,8 +44,7 @@ class Descent:
     @property
     def relative(self) -> Array:
         """log10 of the relative residuals, composite norm."""
-        whole = np.stack([log10_of(norm(state.tokens)) for state in self.states], axis=-1)
-        return np.asarray(self.residual - whole)
+        return np.stack([state.log10_relative() for state in self.states], axis=-1)
 
     @property
     def exponents(self) -> Array:
@@ -67,20 +67,56 @@ class Descent:
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        names = ("residual", "residual_frobenius", "relative", "exponents", "orders")
-        return {name: getattr(self, name).tolist() for name in names}
+        return stated(self, "residual residual_frobenius relative exponents orders")
 
 
 def descent(stack: FloatNetwork, X: Array) -> Descent:
     """Run tokens X (n, d) through a stack, mean and residual apart."""
-    state = Split.of(X)
-    states = [state]
-    for heads, mlp in stack.layers:
-        state = attend(heads, state, stack.skip, stack.causal)
-        if mlp is not None:
-            state = transform(mlp, state, stack.skips_mlp)
-        states.append(state)
+    field = ApartField()
+    states = [Apart.of_tokens(X)]
+    with np.errstate(all="ignore"):  # what is lost has infinite noise
+        for heads, mlp in stack.layers:
+            x = states[-1]
+            x = _added(field, x, _attended(field, heads, x, stack.causal), stack.skip)
+            if mlp is not None:
+                x = _added(field, x, _transformed(field, mlp, x), stack.skips_mlp)
+            states.append(x)
     return Descent(tuple(states))
+
+
+def _attended(field: ApartField, heads: Heads, x: Apart, causal: bool) -> Apart:
+    """What all heads write."""
+    queries = _mapped(field, heads.W_Q, heads.b_Q, x)
+    keys = _mapped(field, heads.W_K, heads.b_K, x)
+    values = _mapped(field, heads.W_V, heads.b_V, x)
+    scores = field.matmul(field.transpose(keys), queries)
+    shown = seen(x.rest.shape[-1]).T if causal else None
+    pattern = field.softmax(field.mul(scores, np.array([[heads.factor]])), shown, shown)
+    out: Apart = field.matmul(values, pattern)
+    out = field.sum(_mapped(field, heads.W_O, None, out), axis=-4)
+    return out if heads.b_O is None else out.shifted(heads.b_O[..., None, None, :, None])
+
+
+def _transformed(field: ApartField, mlp: Mlp, x: Apart) -> Apart:
+    """What an MLP writes: as maps of one head."""
+    (W_1, b_1), (W_2, b_2) = (
+        (W[..., None, :, :], None if b is None else b[..., None, :])
+        for W, b in ((mlp.W_1, mlp.b_1), (mlp.W_2, mlp.b_2))
+    )
+    return _mapped(field, W_2, b_2, activate(field, mlp.activation, _mapped(field, W_1, b_1, x)))
+
+
+def _mapped(field: ApartField, W: Array, b: Array | None, x: Apart) -> Apart:
+    """Columns through the maps of heads, which are written for rows: (H, d, k) and (H, k)."""
+    out: Apart = field.matmul(W.mT[..., None, :, :], x)
+    return out if b is None else out.shifted(b[..., None, :, None])
+
+
+def _added(field: ApartField, before: Apart, out: Apart, skip: bool) -> Apart:
+    """What a sub-layer gave, and the tokens before it if there is a skip."""
+    own = out.centred()
+    after: Apart = field.add(before, own) if skip else own
+    return after.judged()
 
 
 def _ratios(after: Array, before: Array) -> Array:

@@ -88,3 +88,9 @@ def ranks(X: Array, tolerance: float | None = None) -> dict[str, Array]:
 def share(part: Array, whole: Array) -> Array:
     """A part over the whole; as it is where the whole is 0."""
     return np.asarray(part / np.where(whole > 0, whole, 1))
+
+
+def log10_of(x: Array) -> Array:
+    """log10, with -inf at 0."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log10(x))

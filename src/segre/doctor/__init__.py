@@ -180,9 +180,9 @@ def _prove_and_verify() -> str:
 
     verdict = verify(certify(SAMPLE))
     if not verdict.valid:
-        raise ArithmeticError(f"the referee rejects the proof for {SAMPLE}: {verdict.reason}")
+        raise ArithmeticError(f"the kernel rejects the proof for {SAMPLE}: {verdict.reason}")
     number = verdict.claim["upper"]
-    return f"proved that {SAMPLE} has dimension {number}, and the referee accepts the proof"
+    return f"proved that {SAMPLE} has dimension {number}, and the kernel accepts the proof"
 
 
 def _compare_ranks() -> str:

@@ -18,10 +18,9 @@ from segre.errors import SegreError, TooLargeError, UnsupportedError
 from segre.explore.designs import Design, design
 from segre.finding import GROUPS, Evidence, Finding, Symmetry
 from segre.geometry.at_any_size import by_theorem
-from segre.geometry.choice import Choice
+from segre.geometry.choices import Choice, choices
 from segre.geometry.explain import of_transformer
 from segre.geometry.redundancy import formulas
-from segre.geometry.stack_choices import stack_choices
 from segre.report.dimensions import value_in_words
 from segre.sequence.cost import costs_of
 from segre.spec import Network
@@ -219,16 +218,9 @@ def _symmetries(spec: Network) -> tuple[Symmetry, ...]:
 
 def choices_of_stack(spec: Network) -> list[Choice]:
     """Each choice undone, and the redundancy predicted again, where the formula covers both."""
-    here = parts(spec)
-    out: list[Choice] = []
-    for name, instead, other in stack_choices(spec) if here is not None else ():
-        there = parts(other)
-        if there is None or here is None:
-            continue
-        change = {
-            group: sum(n for (g, _), n in there.items() if g == group)
-            - sum(n for (g, _), n in here.items() if g == group)
-            for group in GROUPS
-        }
-        out.append(Choice(name, instead, other, change))
-    return out
+
+    def count(other: Network) -> tuple[Symmetry, ...] | None:
+        return None if parts(other) is None else _symmetries(other)
+
+    here = count(spec)
+    return [] if here is None else list(choices(spec, here, count))

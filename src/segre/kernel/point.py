@@ -27,6 +27,7 @@ from segre.kernel.graph import Graph, Node, Place, evaluate
 from segre.kernel.meter import Progress, Rates, meter, silently
 
 _AT_ONCE = 64 << 20  # bytes of the values of a batch
+ROW_BYTES = 160  # of a row that is asked for, as Python lists it
 _ANGLE = 8  # functions that cos and sin of an angle cost
 _FUNCTIONS = ("inverse", "root", "exp", "phi", "step", "choose")
 _MANY = 16  # rows of one input that are worth a pass of their own

@@ -189,9 +189,9 @@ def of_certificates(part: Part) -> Blocks:
             instances,
             *("network: name", "parameters", "lower bound: lower", "upper bound: upper"),
             ("status", lambda one: labelled(one["status"], one["proved_by"])),
-            ("referee", lambda one: "valid" if one["valid"] else "invalid"),
+            ("kernel", lambda one: "valid" if one["valid"] else "invalid"),
         )
-    yield Fold("What the referee checked", (Items("", tuple(instances[-1]["checks"])),))
+    yield Fold("What the kernel checked", (Items("", tuple(instances[-1]["checks"])),))
     for number, certificate in enumerate(data["certificates"], 1):
         own = f" {number}" if len(instances) > 1 else ""
         name = f"Certificate{own}"

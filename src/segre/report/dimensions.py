@@ -238,13 +238,13 @@ def of_verdict(verdict: Verdict) -> Blocks:
     yield Title("Is the certificate valid?", terminal=False)
     word = "valid" if verdict.valid else "invalid"
     by_theorem = "hypotheses and count, not the theorem, " * (verdict.kind == "theorem")
-    yield tiles(Tile("certificate", word, verdict.status, f"{by_theorem}checked by the referee"))
+    yield tiles(Tile("certificate", word, verdict.status, f"{by_theorem}checked by the kernel"))
     if not verdict.valid:
         yield Say(f"invalid: {verdict.reason}", wrap=False)
         return
     yield terminal(*(Say(f"  ok  {sentence}", wrap=False) for sentence in verdict.checks))
     yield Say(f"valid: {claim_in_words(verdict.claim, verdict.theorem)}", wrap=False)
-    yield elsewhere(Items("The referee checked", verdict.checks))
+    yield elsewhere(Items("The kernel checked", verdict.checks))
 
 
 @view

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from segre.finding import GROUPS
-from segre.geometry.choice import Choice
+from segre.geometry.choices import Choice
 from segre.geometry.explain import Explanation
 from segre.report.blocks import Blocks, Fact, Facts, Say, Tile, Title
 from segre.report.dimensions import (

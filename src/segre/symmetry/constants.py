@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,21 +11,22 @@ import numpy as np
 from segre.fields.interface import Array
 from segre.symmetry.piece import ModularWeights
 from segre.symmetry.space import (
+    ALL,
+    Added,
+    Additive,
     Bias,
     FloatWeights,
-    Freedom,
     Port,
     Tensor,
     Weights,
     inverse_gain,
     tensors_of,
-    unit_shift,
 )
 from segre.symmetry.wiring import Norm
 
 
 @dataclass(frozen=True)
-class Constants(Freedom):
+class Constants(Additive):
     """Constant vectors that sources add to a space, and readers and `takers` take back."""
 
     width: int
@@ -36,31 +36,36 @@ class Constants(Freedom):
     copies: tuple[int, ...] = ()
     start: int = 0  # the first dimension that is free
 
-    def __call__(self, w: ModularWeights) -> Array:
-        """The generators: one for every dimension of the space."""
-        size = self.width - self.start
-        canvas = w.canvas(prod(self.copies) * size)
+    def shape(self, _w: Weights) -> tuple[int, ...]:
+        """A vector for each copy."""
+        return (*self.copies, self.width)
+
+    def units(self, w: Weights) -> Array:
+        """A vector for every dimension of the space that is free."""
+        every = super().units(w).reshape(-1, self.width, *self.shape(w))
+        return every[:, self.start :].reshape(-1, *self.shape(w))
+
+    def added(self, w: Weights, elements: Array) -> Iterator[Added]:
+        """Constants, and what takes them back."""
         for sign, biases in ((1, self.sources), (-1, self.takers)):
-            for bias in biases:
-                view = canvas(*bias.tensor)
-                unit = np.zeros(view.shape[:-1])
-                for row, (*copy, i) in enumerate(np.ndindex(*self.copies, size)):
-                    unit[(row, *copy, ..., self.start + i)] = sign
-                bias.add(w, view, unit)
+            for bias in filter(lambda bias: w.holds(bias.tensor), biases):
+                yield bias.added(w, sign * self._like(elements, w(*bias.tensor)))
+        product = np.matmul if isinstance(w, FloatWeights) else w.field.matmul
         for port in self.readers:
             assert port.bias is not None
-            view = canvas(*port.bias.tensor)
-            columns = self._columns(w(*port.tensor), port)
-            for row, own in enumerate(np.ndindex(*self.copies)):
-                read = -columns[own][self.start :]
-                while read.ndim >= view.ndim:  # one bias for all heads of a group
-                    read = w.field.reduce(read.sum(axis=1))
-                port.bias.add(w, view[row * size : (row + 1) * size], read)
-        return w.field.reduce(canvas.rows)
+            if w.holds(port.tensor) and w.holds(port.bias.tensor):
+                rows, deep = w(*port.tensor), w(*port.bias.tensor).ndim
+                rows = rows if port.axis == -1 else rows.swapaxes(-1, -2)
+                vectors = self._like(elements, rows)
+                read = -product(rows, vectors.reshape(*vectors.shape, 1))[..., 0]
+                while read.ndim > deep:  # one bias for all heads
+                    read = read.sum(axis=1)
+                yield port.bias.added(w, read)
 
-    def _columns(self, value: Array, port: Port) -> Array:
-        """What a reader sees of the dimensions of the space: (*copies, width, ...)."""
-        return np.moveaxis(value, port.axis % value.ndim, len(self.copies))
+    def _like(self, elements: Array, value: Array) -> Array:
+        """Elements with the axes of a tensor but for its columns."""
+        ones = (1,) * (value.ndim - 2 - len(self.copies))
+        return elements.reshape(-1, *self.copies, *ones, self.width)
 
     def draw(self, rng: np.random.Generator, w: FloatWeights) -> Array:
         """A vector for each copy; of signs that do not cancel where a LayerNorm carries it."""
@@ -71,36 +76,6 @@ class Constants(Freedom):
         if sites and sites[0].gain:
             return np.asarray(out * np.sign(w(sites[0].part, sites[0].gain)[:, 0]))
         return out if sites else out * rng.choice([-1, 1], out.shape)
-
-    def act(self, w: FloatWeights, element: Array) -> None:
-        """Add the vector to the sources, and take it back."""
-        if not element.any():
-            return
-        for sign, biases in ((1, self.sources), (-1, self.takers)):
-            for bias in biases:
-                if bias.tensor not in w.tensors:
-                    continue
-                value = w(*bias.tensor)
-                ones = (1,) * (value.ndim - 2 - len(self.copies))
-                added = sign * element.reshape(*self.copies, *ones, self.width)
-                if bias.site is None and bias.columns is None:  # without a copy: tables are large
-                    shift = added * unit_shift(w, bias.tensor)
-                    w.tensors[bias.tensor] = np.add(value, shift[..., None], out=w.place(value))
-                else:
-                    w.tensors[bias.tensor] = value = value.copy()
-                    bias.add(w, value, np.broadcast_to(added, value.shape[:-1]))
-        for port in self.readers:
-            assert port.bias is not None
-            if port.tensor not in w.tensors or port.bias.tensor not in w.tensors:
-                continue
-            rows = w(*port.tensor)
-            rows = rows if port.axis == -1 else rows.swapaxes(-1, -2)
-            ones = (1,) * (rows.ndim - 2 - len(self.copies))
-            read = -(rows @ element.reshape(*self.copies, *ones, self.width, 1))[..., 0]
-            value = w.tensors[port.bias.tensor] = w(*port.bias.tensor).copy()
-            while read.ndim >= value.ndim:  # one bias for all heads
-                read = read.sum(axis=0)
-            port.bias.add(w, value, read)
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
@@ -157,29 +132,37 @@ def outside(site: Norm) -> Forms:
 
 
 @dataclass(frozen=True)
-class Slack(Freedom):
+class Slack(Additive):
     """Entries of a tensor along directions without effect; the reader's bias keeps their value."""
 
     port: Port
     forms: Forms
 
-    def __call__(self, w: ModularWeights) -> Array:
-        """The generators: each direction in each row or column of the tensor."""
-        (D, value), shape = self._forms(w), w(*self.port.tensor).shape
-        axis, others = self._split(shape)
-        rest = prod(others)
-        canvas = w.canvas(len(D) * rest)
-        view = np.moveaxis(canvas(*self.port.tensor), axis + 1, 1)
-        every = np.zeros((len(D), rest, shape[axis], rest))
-        every[:, range(rest), :, range(rest)] = D
-        view += every.reshape(len(D) * rest, shape[axis], *others)
+    def shape(self, w: Weights) -> tuple[int, ...]:
+        """A number for each direction and each row or column of the tensor.
+
+        Where directions are any basis, vectors whose projections are added.
+        """
+        shape = list(w(*self.port.tensor).shape)
+        width = shape.pop(self.port.axis)
+        floats = isinstance(w, FloatWeights)
+        return (width if self.forms.spanned and floats else len(self.directions(w)), *shape)
+
+    def added(self, w: Weights, elements: Array) -> Iterator[Added]:
+        """Multiples of the directions; the bias keeps the value."""
+        if not w.holds(self.port.tensor):
+            return
+        (D, value), axis = self._forms(w), self.port.axis
+        if self.forms.spanned and isinstance(w, FloatWeights):
+            elements = np.tensordot(D, elements, (1, 1)).swapaxes(0, 1)
+        if len(D) == 1 and (D[0, 0] == D).all():
+            change = np.expand_dims(D[0, 0] * elements[:, 0], axis)
+        else:
+            change = np.moveaxis(np.tensordot(D, elements, (0, 1)), 0, axis)
+        yield self.port.tensor, ALL, change
         if value is not None:
             assert self.port.bias is not None
-            moved = np.zeros((len(D), rest, rest))
-            moved[:, range(rest), range(rest)] = -value[:, None]
-            moved = moved.reshape(len(D) * rest, *others)
-            self.port.bias.add(w, canvas(*self.port.bias.tensor), moved)
-        return w.field.reduce(canvas.rows)
+            yield self.port.bias.added(w, -np.tensordot(value, elements, (0, 1)))
 
     def directions(self, w: Weights) -> Array:
         """What has no effect, as rows, seen by the tensor itself; of floats, of length 1."""
@@ -197,44 +180,6 @@ class Slack(Freedom):
             D, value = D / sizes[:, None], None if value is None else value / sizes
         return D, value
 
-    def _split(self, shape: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
-        axis = self.port.axis % len(shape)
-        return axis, tuple(n for i, n in enumerate(shape) if i != axis)
-
-    def draw(self, rng: np.random.Generator, w: FloatWeights) -> Array:
-        """For each direction what is added along it: (directions, *shape without the axis).
-
-        Where directions are any basis, vectors whose projections are added: (width, ...).
-        """
-        axis, others = self._split(w(*self.port.tensor).shape)
-        D = self.directions(w)
-        if self.forms.spanned:
-            width = w(*self.port.tensor).shape[axis]
-            return np.asarray(w.size(self.port.tensor) * rng.standard_normal((width, *others)))
-        return np.asarray(w.size(self.port.tensor) * rng.standard_normal((len(D), *others)))
-
-    def act(self, w: FloatWeights, element: Array) -> None:
-        """Add, and let the bias keep the value."""
-        if self.port.tensor not in w.tensors:
-            return
-        before, (D, value) = w(*self.port.tensor), self._forms(w)
-        axis, _ = self._split(before.shape)
-        if not element.any():
-            return
-        if self.forms.spanned:
-            element = np.tensordot(D, element, (1, 0))
-        if len(D) == 1 and (D[0, 0] == D).all():  # without a copy: tables are large
-            shift = np.expand_dims(D[0, 0] * element[0], axis)
-            added = np.add(before, shift, out=w.place(before))
-        else:
-            added = np.moveaxis(np.tensordot(D, element, (0, 0)), 0, axis)
-            added += before
-        w.tensors[self.port.tensor] = added
-        if value is not None:
-            assert self.port.bias is not None
-            bias = w.tensors[self.port.bias.tensor] = w(*self.port.bias.tensor).copy()
-            self.port.bias.add(w, bias, -np.tensordot(value, element, (0, 0)))
-
     @property
     def tensors(self) -> tuple[Tensor, ...]:
         """The tensor, and its bias where the directions have a value."""
@@ -249,26 +194,18 @@ class Slack(Freedom):
 
 
 @dataclass(frozen=True)
-class Entries(Freedom):
+class Entries(Additive):
     """All entries of a tensor, which have no effect."""
 
     tensor: Tensor
 
-    def __call__(self, w: ModularWeights) -> Array:
-        """The generators: one for each entry."""
-        size = w(*self.tensor).size
-        canvas = w.canvas(size)
-        canvas(*self.tensor).reshape(size, size)[range(size), range(size)] = 1
-        return canvas.rows
+    def shape(self, w: Weights) -> tuple[int, ...]:
+        """That of the tensor."""
+        return w(*self.tensor).shape
 
-    def draw(self, rng: np.random.Generator, w: FloatWeights) -> Array:
-        """What is added."""
-        return w.size(self.tensor) * rng.standard_normal(w(*self.tensor).shape)
-
-    def act(self, w: FloatWeights, element: Array) -> None:
-        """Add."""
-        if self.tensor in w.tensors:
-            w.tensors[self.tensor] = w(*self.tensor) + element
+    def added(self, _w: Weights, elements: Array) -> Iterator[Added]:
+        """The elements."""
+        yield self.tensor, ALL, elements
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:

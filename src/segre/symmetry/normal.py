@@ -138,7 +138,7 @@ def _(one: UnseenShift, w: FloatWeights, slack: float) -> Array:
 def _(one: ValueKernel, w: FloatWeights, slack: float) -> Array:
     """Value biases are the least that write the same."""
     if one.source.site is not None:
-        return np.zeros((one.shape[0], 1, one.shape[1]))
+        return np.zeros(one.shape(w))
     value = w(*one.source.tensor)[..., 0]
     out = -one.unwritten(w, value)
     if np.linalg.norm(out) <= slack * np.linalg.norm(value):

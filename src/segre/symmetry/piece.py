@@ -48,6 +48,10 @@ class ModularWeights:
         tensor = self.vector[slot.range].reshape(slot.shape)
         return tensor if self.head is None else tensor[self.head.number]
 
+    def holds(self, _tensor: tuple[str, str]) -> bool:
+        """Whether a tensor is there: all are."""
+        return True
+
     def of_head(self, head: Head) -> ModularWeights:
         """The tensors of one head of a stack."""
         return ModularWeights(self.field, self.spec, self.vector, head)

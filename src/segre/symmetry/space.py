@@ -14,7 +14,9 @@ generators, one per row.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -62,6 +64,10 @@ class FloatWeights:
         """A tensor, by part and name."""
         return self.tensors[part, name]
 
+    def holds(self, tensor: Tensor) -> bool:
+        """Whether a tensor is there."""
+        return tensor in self.tensors
+
     def inverse(self, part: str, name: str) -> Array:
         """The entrywise inverse of a tensor."""
         return np.asarray(1 / self(part, name))
@@ -81,8 +87,12 @@ class FloatWeights:
 Weights = ModularWeights | FloatWeights
 
 
+Added = tuple[Tensor, slice, Array]  # what is added to columns of a tensor, by each element
+ALL = slice(None)
+
+
 class Freedom(ABC):
-    """What is free in a space; unless it says otherwise, elements add up."""
+    """What is free in a space."""
 
     @abstractmethod
     def draw(self, rng: np.random.Generator, w: FloatWeights) -> Array:
@@ -92,9 +102,9 @@ class Freedom(ABC):
     def act(self, w: FloatWeights, element: Array) -> None:
         """Act on the tensors that are there, in place."""
 
+    @abstractmethod
     def inverse(self, element: Array) -> Array:
         """The element that undoes another."""
-        return -element
 
     @property
     @abstractmethod
@@ -105,6 +115,51 @@ class Freedom(ABC):
     def needed(self) -> tuple[Tensor, ...]:
         """Further tensors on which the changes depend."""
         return ()
+
+
+class Additive(Freedom):
+    """What is added to tensors: elements add up, and what they add is linear in them."""
+
+    @abstractmethod
+    def shape(self, w: Weights) -> tuple[int, ...]:
+        """The shape of an element."""
+
+    @abstractmethod
+    def added(self, w: Weights, elements: Array) -> Iterator[Added]:
+        """What each of the elements adds; tensors change while this goes on."""
+
+    def units(self, w: Weights) -> Array:
+        """A basis of the elements."""
+        shape = self.shape(w)
+        return np.eye(prod(shape)).reshape(-1, *shape)
+
+    def __call__(self, w: ModularWeights) -> Array:
+        """The generators: what the elements of a basis add."""
+        units = self.units(w)
+        canvas = w.canvas(len(units))
+        for tensor, columns, change in self.added(w, units):
+            view = canvas(*tensor)[..., columns]
+            view += change
+        return w.field.reduce(canvas.rows)
+
+    def draw(self, rng: np.random.Generator, w: FloatWeights) -> Array:
+        """Numbers of the size of the first tensor's."""
+        return np.asarray(w.size(self.tensors[0]) * rng.standard_normal(self.shape(w)))
+
+    def act(self, w: FloatWeights, element: Array) -> None:
+        """Add; where arrays may be changed, without a copy, since tables are large."""
+        for tensor, columns, change in self.added(w, element[None]) if element.any() else ():
+            if w.holds(tensor) and columns == ALL:
+                value, own = w(*tensor), change[0]
+                out = np.empty_like(own) if own.shape == value.shape else w.place(value)
+                w.tensors[tensor] = np.add(value, own, out=out)
+            elif w.holds(tensor):
+                value = w.tensors[tensor] = w(*tensor).copy()
+                value[..., columns] += change[0]
+
+    def inverse(self, element: Array) -> Array:
+        """What takes it back."""
+        return -element
 
 
 @dataclass(frozen=True)
@@ -124,16 +179,17 @@ class Bias:
         """The tensors of the LayerNorm."""
         return () if self.site is None else tensors_of(self.site)
 
-    def add(self, w: Weights, view: Array, values: Array) -> None:
-        """Add constants to the tensor in place, or to a view of it in all generators."""
+    def added(self, w: Weights, values: Array) -> Added:
+        """What adds constants."""
+        F = w.field
         if self.site is None:
-            chosen = slice(None) if self.columns is None else slice(*self.columns)
-            view[..., chosen] += w.field.mul(values, unit_shift(w, self.tensor))[..., None]
-            return
+            columns = ALL if self.columns is None else slice(*self.columns)
+            return self.tensor, columns, F.mul(values, unit_shift(w, self.tensor))[..., None]
         assert self.site.bias is not None
-        F, form = w.field, inverse_gain(w, self.site)
+        form = inverse_gain(w, self.site)
         total = F.sum(F.mul(form, w(self.site.part, self.site.bias)), axis=-2)
-        view += F.mul(values[..., None], F.mul(form[:, 0], F.reciprocal(total)[0]))
+        change = F.mul(values[..., None], F.mul(form[:, 0], F.reciprocal(total)[0]))
+        return self.tensor, ALL, change
 
 
 def tensors_of(site: Norm) -> tuple[Tensor, ...]:

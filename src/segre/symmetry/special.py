@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
 from segre.fields.interface import Array
+from segre.fields.prime import Prime
 from segre.symmetry.balance import DEFICIENT
 from segre.symmetry.basis import Basis
 from segre.symmetry.piece import ModularWeights
 from segre.symmetry.reach import annihilator
 from segre.symmetry.space import (
+    ALL,
+    Added,
+    Additive,
     Bias,
     FloatWeights,
     Freedom,
@@ -26,35 +31,24 @@ from segre.symmetry.wiring import Norm
 
 
 @dataclass(frozen=True)
-class Mean(Freedom):
+class Mean(Additive):
     """A constant in all entries of a tensor; the `last` bias takes it back, or nothing sees it."""
 
     source: Tensor
     last: Tensor | None = None
     often: tuple[int, int] = (1, 1)  # how often each is added to the stream
 
-    def __call__(self, w: ModularWeights) -> Array:
-        """The generator."""
-        canvas = w.canvas(1)
-        canvas(*self.source)[0] = w.field.reduce(self._shift(w))
+    def shape(self, _w: Weights) -> tuple[int, ...]:
+        """A number."""
+        return (1,)
+
+    def added(self, w: Weights, elements: Array) -> Iterator[Added]:
+        """It is added to all entries of one, and taken back from the other."""
+        # what the entries of the source change by, where the stream moves by one
+        unit = 1 if self.last is None else self.often[1] * unit_shift(w, self.source)
+        yield self.source, ALL, (unit * elements)[..., None]
         if self.last is not None:
-            canvas(*self.last)[0] = -self.often[0]
-        return canvas.rows
-
-    def _shift(self, w: Weights) -> Array:
-        """What the entries of the source change by, where the stream moves by one."""
-        return np.ones(1) if self.last is None else self.often[1] * unit_shift(w, self.source)
-
-    def draw(self, rng: np.random.Generator, w: FloatWeights) -> Array:
-        """Of the size of the tensor."""
-        return np.asarray(w.size(self.source) * rng.standard_normal(1))
-
-    def act(self, w: FloatWeights, element: Array) -> None:
-        """Add to all entries of one, and take it back from the other."""
-        if self.source in w.tensors:
-            w.tensors[self.source] = w(*self.source) + self._shift(w) * element
-        if self.last is not None and self.last in w.tensors:
-            w.tensors[self.last] = w(*self.last) - self.often[0] * element
+            yield self.last, ALL, -self.often[0] * elements[..., None]
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
@@ -63,7 +57,7 @@ class Mean(Freedom):
 
 
 @dataclass(frozen=True)
-class UnseenShift(Freedom):
+class UnseenShift(Additive):
     """Tokens shift against another table along 1 / gain of the norm before a tied table.
 
     There a LayerNorm's output is constant, so that all logits of a token change alike; the bias of
@@ -73,32 +67,24 @@ class UnseenShift(Freedom):
     table: Tensor
     site: Norm
 
-    def __call__(self, w: ModularWeights) -> Array:
-        """The generator."""
-        canvas = w.canvas(1)
-        for tensor, change in self._changes(w):
-            canvas(*tensor)[0] = change
-        return w.field.reduce(canvas.rows)
+    def shape(self, _w: Weights) -> tuple[int, ...]:
+        """A number."""
+        return (1,)
 
     def draw(self, rng: np.random.Generator, w: FloatWeights) -> Array:
         """A shift of the size of the other table's entries."""
         size = w.size(self.table) / float(np.linalg.norm(inverse_gain(w, self.site)))
         return np.asarray(size * rng.standard_normal(1))
 
-    def act(self, w: FloatWeights, element: Array) -> None:
-        """Shift both tables, and the bias of the logits."""
-        for tensor, change in self._changes(w):
-            if tensor in w.tensors:
-                w.tensors[tensor] = w(*tensor) + element * change
-
-    def _changes(self, w: Weights) -> list[tuple[Tensor, Array]]:
+    def added(self, w: Weights, elements: Array) -> Iterator[Added]:
+        """What both tables and the bias of the logits change by."""
         F, spec, form = w.field, w.transformer, inverse_gain(w, self.site)
         scale = F.surd(spec.d) if spec.embscale else np.ones((1, 1))
-        out = [(("embed", "tokens"), form), (self.table, -F.mul(form, scale))]
+        changes = [form, -F.mul(form, scale)]
         if self.site.bias is not None:
-            value = F.sum(F.mul(form, w("head", self.site.bias)), axis=-2)
-            out.append((("head", "b_U"), -value))
-        return out
+            changes.append(-F.sum(F.mul(form, w("head", self.site.bias)), axis=-2))
+        for tensor, change in zip(self.tensors, changes, strict=True):
+            yield tensor, ALL, elements[..., None] * change
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
@@ -180,26 +166,35 @@ class CommonForm(Freedom):
 
 
 @dataclass(frozen=True)
-class ValueKernel(Freedom):
+class ValueKernel(Additive):
     """Value biases (or, after a LayerNorm, values) whose sum over all heads writes nothing."""
 
     part: str
     source: Bias
-    shape: tuple[int, int]  # key-value heads, and entries of a value
+    heads: tuple[int, int]  # key-value heads, and entries of a value
     centred: bool  # the mean of what is written has no effect
 
-    def __call__(self, w: ModularWeights) -> Array:
-        """The generators."""
-        F, (kv, dv) = w.field, self.shape
-        forms = annihilator(F, F.reduce(self._written(w)))
-        canvas = w.canvas(len(forms))
-        self.source.add(w, canvas(*self.source.tensor), forms.reshape(-1, kv, 1, dv))
-        return canvas.rows
+    def shape(self, _w: Weights) -> tuple[int, ...]:
+        """Any values, of which the part that writes nothing acts."""
+        return (self.heads[0], 1, self.heads[1])
+
+    def units(self, w: Weights) -> Array:
+        """Values that write nothing."""
+        assert isinstance(w.field, Prime)
+        forms = annihilator(w.field, w.field.reduce(self._written(w)))
+        return forms.reshape(-1, *self.shape(w))
+
+    def added(self, w: Weights, elements: Array) -> Iterator[Added]:
+        """What writes nothing."""
+        if w.holds(self.source.tensor):
+            if isinstance(w, FloatWeights):
+                elements = self.unwritten(w, elements)
+            yield self.source.added(w, elements)
 
     def _written(self, w: Weights) -> Array:
         """What the values of all heads write: (d, kv * v)."""
         joint = w(self.part, "W_O").sum(axis=1)
-        joint = joint.swapaxes(0, 1).reshape(-1, prod(self.shape))
+        joint = joint.swapaxes(0, 1).reshape(-1, prod(self.heads))
         return np.asarray(joint[1:] - joint[:1] if self.centred else joint)
 
     def unwritten(self, w: FloatWeights, value: Array) -> Array:
@@ -208,17 +203,6 @@ class ValueKernel(Freedom):
         rows = rows[sigma > DEFICIENT * sigma[0]]
         flat = value.reshape(-1, 1)
         return np.asarray((flat - rows.T @ (rows @ flat)).reshape(value.shape))
-
-    def draw(self, rng: np.random.Generator, w: FloatWeights) -> Array:
-        """Any values, of which the part that writes nothing acts."""
-        size = w.size(self.source.tensor)
-        return size * rng.standard_normal((self.shape[0], 1, self.shape[1]))
-
-    def act(self, w: FloatWeights, element: Array) -> None:
-        """Add what writes nothing."""
-        if self.source.tensor in w.tensors:
-            value = w.tensors[self.source.tensor] = w(*self.source.tensor).copy()
-            self.source.add(w, value, self.unwritten(w, element))
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:

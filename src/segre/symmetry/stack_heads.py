@@ -200,25 +200,15 @@ def _shifts(head: Head) -> Iterator[Family]:
     if one.unit != "layer" and one.sums_of_exponentials and one.normalise != "none" and biases:
         yield Family("bias-factor", "factor of all features", _equal_rows(head, biases))
     if one.unit == "none" and one.feature == "exp" and one.bias == "both":
-        pairs = Given({"free": "constants", "sources": _listed("b_K", "b_Q")}, _bias_pairs)
+        listed = [{"tensor": f"/{name}"} for name in ("b_K", "b_Q")]
+        entry = {"free": "constants", "sources": listed}
+        pairs = Given(entry, lambda w: _sums(w, [("b_K", "b_Q")]))
         yield Family("bias-pairs", "bias of features", (pairs,))
     if one.unit == one.feature == "none":
         for silent, name in ((one.ignores_shifts, KEY_BIAS), (one.ignores_key_shifts, QUERY_BIAS)):
             bias = "b_K" if name is KEY_BIAS else "b_Q"
             if silent and bias in biases:
                 yield _any(*name, [bias])
-
-
-def _listed(*names: str) -> list[dict[str, str]]:
-    return [{"tensor": f"/{name}"} for name in names]
-
-
-def _bias_pairs(w: ModularWeights) -> Array:
-    size = len(w("", "b_K"))
-    canvas = w.canvas(size)
-    for name, sign in (("b_K", 1), ("b_Q", -1)):
-        canvas("", name)[..., 0] = sign * np.eye(size)
-    return canvas.rows
 
 
 def _skew(head: Head) -> Iterator[Family]:

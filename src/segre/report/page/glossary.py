@@ -25,7 +25,7 @@ GLOSSARY: dict[str, str] = {
     "or a unit with zero output.",
     "certificate": "A file with a claim and all numbers needed to check it, so that independent "
     "code can verify it without trusting segre.",
-    "referee": "The part of segre that checks certificates; it shares no arithmetic with the part "
+    "kernel": "The part of segre that checks certificates; it shares no arithmetic with the part "
     "that makes them.",
     "theorem": "A statement with a written proof; segre checks that its hypotheses hold for this "
     "architecture.",
@@ -52,6 +52,7 @@ GLOSSARY: dict[str, str] = {
     "skip": "The connection that adds the input of a sub-layer to its output.",
 }
 _FORMS = {  # that are not made with an s
+    "kernel": "kernel(?! of)",  # that of a matrix is another
     "redundant": "redundan(?:t|cy)",
     "symmetry": "symmetr(?:y|ies)",
     "stratum": "strat(?:um|a)",

@@ -1,9 +1,9 @@
 """What does checking a certificate cost: estimated beforehand, charged as it is done, measured?
 
-    python -m bench.referee            certificates of all kinds, and hostile ones with long inputs
-    python -m bench.referee --quick    a few of them
+    python -m bench.kernel            certificates of all kinds, and hostile ones with long inputs
+    python -m bench.kernel --quick    a few of them
 
-The referee refuses what it estimates to take longer than its limit (`segre verify --seconds`). The
+The kernel refuses what it estimates to take longer than its limit (`segre verify --seconds`). The
 estimate must not be below what is charged, nor the charge far below what is measured.
 """
 
@@ -103,7 +103,7 @@ def _independence(net: Architecture) -> dict[str, Any]:
 
 
 def healed(document: dict[str, Any]) -> dict[str, Any]:
-    """With the numbers that the referee finds, so that it goes on to the end."""
+    """With the numbers that the kernel finds, so that it goes on to the end."""
     for _ in range(3):
         reason = verify(document).reason
         found = re.search(r"the (?:minor is|rank is) (\d+)|but it is (\d+) mod p", reason)
@@ -159,7 +159,7 @@ COLUMNS = {
 
 def main() -> None:
     given = arguments(__doc__).parse_args()
-    report = Report("referee", given)
+    report = Report("kernel", given)
     rows = []
     for kind, spec, document in certificates(given.quick):
         try:
