@@ -29,8 +29,7 @@ from segre.fields.interface import Array
 from segre.files import shown
 from segre.finding import Status, Unbounded
 from segre.geometry.normal_form import canonical
-from segre.geometry.same import same_function
-from segre.geometry.verdict import Comparison
+from segre.geometry.same import Comparison, same_function
 from segre.models import Source
 from segre.models.registry import IRRELEVANT
 from segre.shown import Tabular
