@@ -18,7 +18,7 @@ from segre.errors import SpecError
 from segre.fields import Ball, Prime, Real
 from segre.fields.circle import Frequencies, commensurable
 from segre.kernel import constants as angles
-from segre.models.rope import rope_config, rope_rescale
+from segre.models.rope import rope_rescale
 from segre.transformer.rescale import rescale
 from segre.transformer.rotary import frequencies
 from segre.transformer.spec import Transformer
@@ -156,14 +156,13 @@ def test_angles_mod_p_of_rescaled_frequencies_add() -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_rescalings_read_back(seed: int) -> None:
-    """As text, as a spec, and as a config of the library."""
+    """As text, and as a spec."""
     rope = random_rope(random.Random(seed))
     spec = spec_of(rope, 8, 64, 3)
     assert Transformer.parse(str(spec)) == spec
     assert Transformer.from_mapping(spec.document()) == spec
     if spec.rescaling is not None:
         assert str(rescale(spec.rescale)) == spec.rescale
-        assert rope_rescale({"rope_parameters": rope_config(7, spec.rescaling)}, 64) == spec.rescale
 
 
 @pytest.mark.parametrize(

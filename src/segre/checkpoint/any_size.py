@@ -17,8 +17,8 @@ from segre.errors import CheckpointError, SegreError
 from segre.geometry.fiber import canonical as normal_form
 from segre.geometry.fiber import sample
 from segre.geometry.normal_form import TOLERANCE
+from segre.geometry.same import Comparison as SmallComparison
 from segre.geometry.same import same_function
-from segre.geometry.verdict import Comparison as SmallComparison
 from segre.models import Source
 from segre.weights import PolynomialWeights, Weights
 

@@ -300,10 +300,17 @@ def _write(
         for done, (part, tensors) in enumerate(parts):
             progress("writing", done, len(model.parts))
             save.part(part, tensors)
-            for name, value in tensors.items() if report else ():
-                before = model.part(part, [name])[name]
-                size = inner(before, before)
-                change = (apart(before, value) / size) ** 0.5 if size else float(value.any())
-                changes.append(Moved(part, name, change))
+            # a call, so that no tensor outlives it while the next part is computed
+            changes += _moved(model, part, tensors) if report else ()
     tolerance = outputs_tolerance(unit)
     return Written(unit, tuple(changes), difference, tolerance, model.unused, what, **save.saved)
+
+
+def _moved(model: Model, part: str, tensors: Tensors) -> Iterator[Moved]:
+    """How far each tensor of a part is from what it was."""
+    for name, value in tensors.items():
+        before = model.part(part, [name])[name]
+        size = inner(before, before)
+        yield Moved(
+            part, name, (apart(before, value) / size) ** 0.5 if size else float(value.any())
+        )

@@ -28,7 +28,7 @@ from segre.kernel.document import MANY, Certificate, RejectionError, keys, whole
 from segre.kernel.graph import Graph, Node, evaluate
 from segre.kernel.linear import rank
 from segre.kernel.meter import ARRAYS, Progress, afford, meter
-from segre.kernel.point import Effort
+from segre.kernel.point import ROW_BYTES, Effort
 from segre.kernel.residues import CIRCLES, DENSITIES, EXPONENTIALS, SLOPES, Residues
 from segre.transformer.spec import Transformer
 
@@ -229,8 +229,8 @@ def _ranks(
     """The rank of M at every point."""
     own = {n: i for i, n in enumerate(sorted({n for n, _ in rows}))}
     outputs, inputs = prod(graph.shape(graph.output)), len(own) + 1
+    _require_room(graph, inputs, len(rows) + outputs, len(fields))
     every = [(own[n], o) for n, o in rows] + [(len(own), o) for o in range(outputs)]
-    _require_room(graph, inputs, len(every), len(fields))
     points = [_Point(field, graph, _inputs(field, graph, inputs, blocks)) for field in fields]
     values = evaluate(graph, _Lockstep(points, fields))
     ranks = []
@@ -255,7 +255,8 @@ def _inputs(field: Drawn, graph: Graph, count: int, blocks: tuple[int, ...]) -> 
 def _require_room(graph: Graph, inputs: int, rows: int, points: int) -> None:
     """Refuse what takes too much time or memory, before any of it is done."""
     effort, entries = Effort.of(graph), sum(prod(node.shape) for node in graph.nodes)
-    meter().require_bytes(8 * (points + 2) * inputs * entries + 40 * rows * graph.parameters)
+    listed = rows * (ROW_BYTES + 40 * graph.parameters)
+    meter().require_bytes(8 * (points + 2) * inputs * entries + listed)
     meter().require_bytes(8 * (effort.held + effort.weights) * rows)
     work = effort.there(ARRAYS, inputs) + effort.back(ARRAYS, rows)
     afford(points * (work + inputs * effort.steps * ARRAYS.step))

@@ -34,7 +34,7 @@ from segre.kernel.lemmas import Pass
 from segre.kernel.linear import annihilator, rank, row_basis
 from segre.kernel.meter import Progress, afford, meter
 from segre.kernel.network import graph_of
-from segre.kernel.point import Batch, Point
+from segre.kernel.point import ROW_BYTES, Batch, Point
 from segre.kernel.residues import FreeRoots, Residues
 from segre.kernel.special import special
 from segre.kernel.variation import Shift, ancestors
@@ -158,7 +158,7 @@ def watched(facts: Facts, seed: int, *, hard: bool) -> Matrix:
     source, wanted = Residues(facts.prime, seed), -(-_UNSEEN // (facts.prime.bit_length() - 1))
     point = Point(graph, drawn_roots, drawn_roots.weights(graph))
     outputs = prod(graph.shape(graph.output))
-    meter().require_bytes(_WATCHED_BYTES * wanted * outputs * graph.parameters)
+    meter().require_bytes(outputs * (ROW_BYTES + wanted * _WATCHED_BYTES * graph.parameters))
     sizes: Any = [getattr(facts.spec, key, 0) for key in ("vocab", "types")]
     blocks = [size for size in sizes if size]
 

@@ -159,6 +159,8 @@ class Polynomial(Layered):
         given = source if isinstance(source, Mapping) else inline(str(source))
         return cls.from_mapping(given, str(source))
 
+    from_inline = parse
+
     @classmethod
     def from_mapping(cls, given: Mapping[str, Any], quoted: str | None = None) -> Polynomial:
         """Read a network from keys and values; `quoted` is how errors name it."""

@@ -14,8 +14,8 @@ from segre.values import counted
 if TYPE_CHECKING:
     from segre.geometry.polynomial_stratum import FilterPoint, PolynomialPoint, QuadraticPoint
     from segre.geometry.recovery.answer import Recovered
+    from segre.geometry.same import Comparison
     from segre.geometry.strata import Stratum
-    from segre.geometry.verdict import Comparison
     from segre.optimum.certificate import Optimum
 
 _COLOURS = {"same": "bold green", "different": "bold red", "undecided": "bold yellow"}

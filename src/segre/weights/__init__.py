@@ -8,9 +8,8 @@ networks have W, convolutions w, and both may have b.
 """
 
 from segre.weights.arrays import common_kind, number_array, read_arrays
-from segre.weights.point import LayerPoint, read_point
+from segre.weights.point import LayerPoint, read_point, read_weights
 from segre.weights.polynomial import PolynomialWeights
-from segre.weights.reading import read_weights
 from segre.weights.vector import Weights
 
 __all__ = [

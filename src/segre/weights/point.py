@@ -1,18 +1,22 @@
-"""A point of a function space, read from a file: a lightning layer or a polynomial network."""
+"""What does a file hold: the weights of a network, or a point of a function space?"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from segre.errors import SegreError, WeightsError
+from segre.errors import WeightsError
 from segre.fields.interface import Array
 from segre.values import LARGEST, quote
-from segre.weights.arrays import common_kind, number_array, read_arrays
+from segre.weights.arrays import common_kind, number_array
+from segre.weights.numbers import read_with
 from segre.weights.polynomial import PolynomialWeights, is_polynomial
+from segre.weights.vector import Weights
+
+P = TypeVar("P", "LayerPoint", Weights)
 
 
 @dataclass(frozen=True)
@@ -27,10 +31,7 @@ class LayerPoint:
     @classmethod
     def read(cls, path: str | Path) -> LayerPoint:
         """Read a .json or .npz file with V and A, or V, K and Q; A may come with `a`."""
-        try:
-            return cls.of_document(read_arrays(Path(path)))
-        except WeightsError as error:
-            raise WeightsError(f"point {str(path)!r}: {error}") from None
+        return read_with(path, "point", cls.of_document)
 
     @classmethod
     def of_document(cls, given: dict[str, Any]) -> LayerPoint:
@@ -61,13 +62,19 @@ class LayerPoint:
 
 def read_point(path: str | Path) -> LayerPoint | PolynomialWeights:
     """Read a file: one lightning layer, or the weights of a polynomial network."""
-    try:
-        given = read_arrays(Path(path), strings=("spec",))
-        if is_polynomial(given):
-            return PolynomialWeights.of_document(given)
-        return LayerPoint.of_document(given)
-    except SegreError as error:
-        raise WeightsError(f"point {str(path)!r}: {error}") from None
+    return read_with(path, "point", lambda given: _network_or(LayerPoint, given))
+
+
+def read_weights(path: str | Path) -> Weights | PolynomialWeights:
+    """Read a file of weights: of an attention stack, or of a polynomial network."""
+    return read_with(path, "weights", lambda given: _network_or(Weights, given))
+
+
+def _network_or(other: type[P], given: dict[str, Any]) -> P | PolynomialWeights:
+    """The weights of a polynomial network, or something else."""
+    return (
+        PolynomialWeights.of_document(given) if is_polynomial(given) else other.of_document(given)
+    )
 
 
 def _rank(value: Any) -> int:

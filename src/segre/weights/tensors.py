@@ -13,69 +13,58 @@ from segre.architectures import Architecture
 from segre.errors import WeightsError
 from segre.fields.interface import Array
 from segre.files import extension, whole_file
+from segre.network import tensors
 from segre.values import quote
 from segre.weights.arrays import common_kind, number_array
 
 A = TypeVar("A", bound=Architecture)
 Tensors = list[dict[str, Array]]
-# of a spec and the number of a layer (from 0): the tensors that it has, and which it may leave out
-Names = Callable[[A, int], tuple[tuple[str, ...], tuple[str, ...]]]
 
 
-def tensors_of(
-    given: dict[str, Any], read_spec: Callable[[Any], A], depth: Callable[[A], int], names: Names[A]
-) -> tuple[A, Tensors]:
+def tensors_of(given: dict[str, Any], read_spec: Callable[[Any], A]) -> tuple[A, Tensors]:
     """The spec and the tensors, from what `read_arrays` found in a file."""
     if any(isinstance(value, np.ndarray) for value in given.values()):
-        return _of_arrays(given, read_spec, depth, names)
+        return _of_arrays(given, read_spec)
     if set(given) != {"spec", "layers"} or not isinstance(given["layers"], list):
         raise WeightsError(
             'this is not a file of weights; allowed keys: "spec" and "layers" (a list of tables)'
         )
-    spec = read_spec(given["spec"])
-    layers = given["layers"]
-    if len(layers) != depth(spec):
-        raise WeightsError(f"the file has {len(layers)} layers, but the spec has {depth(spec)}")
-    tensors = []
-    for place, own in enumerate(layers):
-        known, optional = names(spec, place)
-        needed = set(known) - set(optional)
-        if not isinstance(own, dict) or not needed <= set(own) <= set(known):
+    spec, layers = read_spec(given["spec"]), given["layers"]
+    if len(layers) != spec.depth:
+        raise WeightsError(f"the file has {len(layers)} layers, but the spec has {spec.depth}")
+    found = []
+    for number, (own, known) in enumerate(zip(layers, _names(spec), strict=True), 1):
+        if not isinstance(own, dict) or set(own) != set(known):
             raise WeightsError(
-                f"layer {place + 1} is not a table; allowed: a table of {', '.join(known)}"
+                f"layer {number} is not a table; allowed: a table of {', '.join(known)}"
             )
-        where = f"layer {place + 1}, "
-        tensors.append({name: number_array(own[name], where + name) for name in own})
-    again = iter(common_kind([array for own in tensors for array in own.values()]))
-    return spec, [{name: next(again) for name in own} for own in tensors]
+        found.append({name: number_array(own[name], f"layer {number}, {name}") for name in own})
+    again = iter(common_kind([array for own in found for array in own.values()]))
+    return spec, [{name: next(again) for name in own} for own in found]
 
 
-def _of_arrays(
-    given: dict[str, Any], read_spec: Callable[[Any], A], depth: Callable[[A], int], names: Names[A]
-) -> tuple[A, Tensors]:
+def _names(spec: Architecture) -> list[list[str]]:
+    """The names of the tensors of each layer."""
+    found: list[list[str]] = [[] for _ in range(spec.depth)]
+    for part, name in tensors(spec):
+        found[int(part) - 1].append(name)
+    return found
+
+
+def _of_arrays(given: dict[str, Any], read_spec: Callable[[Any], A]) -> tuple[A, Tensors]:
     """Of an .npz file: layer1.W_K and so on."""
     if not isinstance(given.get("spec"), str):
         raise WeightsError("the string `spec` is missing")
     spec = read_spec(given["spec"])
-    tensors: Tensors = [{} for _ in range(depth(spec))]
-    known = {
-        f"layer{place + 1}.{name}": (place, name)
-        for place in range(depth(spec))
-        for name in names(spec, place)[0]
-    }
-    for key, array in given.items():
-        if key == "spec":
-            continue
-        if key not in known or not isinstance(array, np.ndarray):
-            allowed = next(iter(known))
-            raise WeightsError(f"unknown array {quote(key)}; allowed: {allowed} and so on")
-        place, name = known[key]
-        tensors[place][name] = array
-    for place, own in enumerate(tensors):
-        every, optional = names(spec, place)
-        if missing := [name for name in every if name not in own and name not in optional]:
-            raise WeightsError(f"layer {place + 1}: {missing[0]} is missing")
-    return spec, tensors
+    every = list(enumerate(_names(spec), 1))
+    known = [f"layer{number}.{name}" for number, own in every for name in own]
+    for key in given:
+        if key != "spec" and (key not in known or not isinstance(given[key], np.ndarray)):
+            raise WeightsError(f"unknown array {quote(key)}; allowed: {known[0]} and so on")
+    for number, own in every:
+        if missing := [name for name in own if f"layer{number}.{name}" not in given]:
+            raise WeightsError(f"layer {number}: {missing[0]} is missing")
+    return spec, [{name: given[f"layer{number}.{name}"] for name in own} for number, own in every]
 
 
 def write_tensors(
