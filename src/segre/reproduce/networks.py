@@ -11,7 +11,7 @@ epoch are all that the next one depends on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -288,21 +288,20 @@ def one_thread() -> Iterator[None]:
 
 def _state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
     """Weights, and what the optimizer remembers of each, as arrays."""
-    memory = optimizer.state_dict()["state"]
-    return {
-        "weights": {name: weight.numpy() for name, weight in model.state_dict().items()},
-        "memory": {
-            str(place): {name: np.asarray(value) for name, value in of_one.items()}
-            for place, of_one in memory.items()
-        },
-    }
+    memory = {str(place): of_one for place, of_one in optimizer.state_dict()["state"].items()}
+    return {"weights": _each(np.asarray, model.state_dict()), "memory": _each(np.asarray, memory)}
 
 
 def _restore(state: dict[str, Any], model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-    weights = {name: torch.from_numpy(array) for name, array in state["weights"].items()}
-    model.load_state_dict(weights)
-    memory = {
-        int(place): {name: torch.from_numpy(array) for name, array in of_one.items()}
-        for place, of_one in state["memory"].items()
+    model.load_state_dict(_each(torch.from_numpy, state["weights"]))
+    memory = {int(place): of_one for place, of_one in state["memory"].items()}
+    tensors = {**optimizer.state_dict(), "state": _each(torch.from_numpy, memory)}
+    optimizer.load_state_dict(tensors)
+
+
+def _each(change: Callable[[Any], Any], table: Mapping[Any, Any]) -> dict[Any, Any]:
+    """A table of tables, everything in it changed."""
+    return {
+        name: _each(change, item) if isinstance(item, Mapping) else change(item)
+        for name, item in table.items()
     }
-    optimizer.load_state_dict({**optimizer.state_dict(), "state": memory})

@@ -41,6 +41,8 @@ def actors(spec: Transformer) -> tuple[Actor, ...]:
 
 def _free(pieces: Iterable[Piece]) -> Iterator[object]:
     for piece in pieces:
+        if piece.hard:  # words move by themselves
+            continue
         if isinstance(piece.build, Several):
             yield from piece.build.free
         else:

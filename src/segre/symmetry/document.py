@@ -18,7 +18,6 @@ from segre.stack.stages import named
 from segre.symmetry.all import pieces
 from segre.symmetry.basis import Basis, Scale
 from segre.symmetry.constants import Constants, Entries, Several, Slack
-from segre.symmetry.means import written
 from segre.symmetry.norms import port_of
 from segre.symmetry.piece import Piece
 from segre.symmetry.polynomial import Shift
@@ -27,7 +26,8 @@ from segre.symmetry.special import CommonForm, Mean, UnseenShift, ValueKernel
 from segre.symmetry.stack import Beside
 from segre.symmetry.stack_heads import Given, OfHead
 from segre.symmetry.stack_mixing import Together
-from segre.symmetry.wiring import Norm, norm_before, own_sublayers, readers
+from segre.symmetry.wiring import Norm, own_sublayers, readers
+from segre.symmetry.words import turned_ports
 from segre.transformer.spec import Transformer
 
 Entry = dict[str, Any]
@@ -59,28 +59,19 @@ def _part(spec: Network, layer: int, group: int) -> str:
 def _of(_free: Any, spec: Any, piece: Piece) -> Iterator[Entry]:
     if not piece.kind.startswith("word-"):
         yield {"free": "special", "name": piece.kind}
-    elif piece.kind == "word-scale":
-        yield _group("torus", spec.vocab, (), [_port_at("embed/tokens", -1)])
     elif spec.norm == "rms":
-        yield from _words(spec, piece)
+        yield _words(spec, piece)
 
 
-def _words(spec: Transformer, piece: Piece) -> Iterator[Entry]:
+def _words(spec: Transformer, piece: Piece) -> Entry:
     """A table that moves so that what its norm gives moves as it should."""
-    if piece.kind == "word-gains":
-        tokens = {**_port_at("embed/tokens", reads=True), "normed": True}
-        yield _group("torus", spec.d, (), [_port_at("embed/norm.gain"), tokens])
-        return
-    gain = {"gain": "embed/norm.gain", "under": True} if spec.gain else {}
-    ports: list[Entry] = [{**_port_at("embed/tokens"), "normed": True, **gain}]
-    first, *others = own_sublayers(spec)
-    ports += [_port(port_of(read)) for read in readers(spec, first)]
-    ports += [_port(one) for end in (first, *others) for one in written(spec, end)]
-    for end in (*others, ("head", "")):
-        site = norm_before(spec, end)
-        own = (site.part, site.gain) if site is not None and site.gain else None
-        ports += [_port(port_of(read, gain=own)) for read in readers(spec, end)]
-    yield _group("o", spec.d, (), ports)
+    gains = piece.kind == "word-gains"
+    tokens = {**_port_at("embed/tokens", reads=gains), "normed": True}
+    if gains:
+        return _group("torus", spec.d, (), [_port_at("embed/norm.gain"), tokens])
+    under = {"gain": "embed/norm.gain", "under": True} if spec.gain else {}
+    first = [port_of(read) for read in readers(spec, own_sublayers(spec)[0])]
+    return _group("o", spec.d, (), [tokens | under, *map(_port, (*first, *turned_ports(spec)))])
 
 
 @_of.register

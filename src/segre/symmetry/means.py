@@ -23,7 +23,8 @@ from segre.symmetry.wiring import (
     norm_after,
     norm_at,
     own_sublayers,
-    points,
+    producers,
+    producers_of,
     readers,
     reads_norm,
     shift_source,
@@ -54,8 +55,8 @@ def _read_centring(spec: Transformer) -> Iterator[Piece]:
     done = list(read_norms(spec))
     if spec.place == "post":
         done = [(s, r) for s, r in done if not s.name.startswith("post")]
-        for end, producers in _producers(spec).items():
-            site = norm_after(spec, producers[0]) if len(producers) == 1 else None
+        for end, written_by in producers(spec).items():
+            site = norm_after(spec, written_by[0]) if len(written_by) == 1 else None
             if site is None or (site.part == "embed" and spec.embed):
                 continue
             if end[0] == "output":
@@ -70,15 +71,6 @@ def _read_centring(spec: Transformer) -> Iterator[Piece]:
         for read in read_by:
             if site.bias is None or read.bias is not None:
                 yield _centred_reader(spec, site, read)
-
-
-def _producers(spec: Transformer) -> dict[End, list[End]]:
-    """The producers of a consumer's input; several, if layers share their weights."""
-    out: dict[End, list[End]] = {}
-    for producer, consumer in points(spec):
-        if producer not in out.setdefault(consumer, []):
-            out[consumer].append(producer)
-    return out
 
 
 def _pooling(spec: Transformer) -> list[Reader]:
@@ -173,18 +165,18 @@ def _mean_forms(spec: Transformer) -> Iterator[Piece]:
     these readers read the last norm's output too, so that m must be constant there.
     """
     first = sublayers(spec)[0]
-    producers = _producers(spec)[first]
-    if spec.place != "post" or producers[0][0] != "embed" or len(producers) > 2:
+    before = producers_of(spec, first)
+    if spec.place != "post" or before[0][0] != "embed" or len(before) > 2:
         return
     if (spec.embnorm or spec.tied) and not spec.embed:
         return
-    other = norm_after(spec, producers[1]) if len(producers) == 2 else None
-    source = shift_source(spec, producers[0])
+    other = norm_after(spec, before[1]) if len(before) == 2 else None
+    source = shift_source(spec, before[0])
     if other is not None and other.bias is not None and source is None:
         return
     name = "a linear form of the embedding added to its mean, which the next norm removes"
     count = spec.d if other is None else 1
-    ports = (*written(spec, producers[0]), *(port_of(r) for r in readers(spec, first)))
+    ports = (*written(spec, before[0]), *(port_of(r) for r in readers(spec, first)))
     free = Basis(spec.d, "shear", ports)
     build = free if other is None else CommonForm(free, other, source)
     yield Piece("mean-forms", name, "embedding", "norms and biases", "exact", count, build)

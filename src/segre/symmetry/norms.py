@@ -72,13 +72,18 @@ def read_norms(spec: Transformer) -> Iterator[tuple[Norm, list[Reader]]]:
         if spec.transform and spec.headnorm and not spec.tied:
             unembedding = Reader("head", "W_U", "b_U" if spec.outbias else None)
             yield norm_at(spec, "head", "normT", spec.head_width), [unembedding]
-    if spec.norm == "none" or spec.place != "post" or spec.shows_stream or spec.table_reads:
-        return
-    for place in places(spec, carried=False):  # the last norm after a skip
-        if place.consumers == (("head", ""),) and len(place.producers) == 1:
-            site = norm_after(spec, place.producers[0])
-            assert site is not None
-            yield site, readers(spec, ("head", ""))
+    after = norm_after_skips(spec)
+    if after is not None and not spec.shows_stream and not spec.table_reads:
+        yield after, readers(spec, ("head", ""))
+
+
+def norm_after_skips(spec: Transformer) -> Norm | None:
+    """The norm after the last skip, if the head alone reads it."""
+    if spec.norm == "none" or spec.place != "post":
+        return None
+    last = [place for place in places(spec, carried=False) if place.consumers == (("head", ""),)]
+    one = len(last) == 1 and len(last[0].producers) == 1
+    return norm_after(spec, last[0].producers[0]) if one else None
 
 
 def norm_pieces(spec: Transformer) -> Iterator[Piece]:

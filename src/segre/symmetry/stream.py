@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from segre.symmetry.basis import Basis, Scale
 from segre.symmetry.constants import Constants
 from segre.symmetry.means import written
-from segre.symmetry.norms import port_of
+from segre.symmetry.norms import norm_after_skips, port_of
 from segre.symmetry.piece import Holds, Piece
 from segre.symmetry.space import Bias, Port, Tensor, reader, writer
 from segre.symmetry.tables import logits_may_shift
@@ -15,10 +15,10 @@ from segre.symmetry.wiring import (
     End,
     Norm,
     Place,
-    ends,
     has,
     layer_parts,
     norm_after,
+    norm_at,
     norm_before,
     own_sublayers,
     places,
@@ -86,16 +86,23 @@ def _basis(spec: Transformer, place: Place) -> Iterator[Piece]:
     writes, tied = _table(spec, place)
     if spec.tied and (writes != tied or (tied and spec.final and spec.gain)):
         return  # the table is in two bases, or a gain stands between them
-    ports, d, at = _ports(spec, place, tied), spec.d, _whole(spec, place)
-    normed = _normed(spec, place)
-    if not normed and not tied:
-        free, name = Basis(d, "gl", ports), f"basis GL({d}) of the stream"
-        yield Piece("stream-basis", name, at, "residual", "exact", d * d, free)
-        return
-    centred = normed and spec.norm == "layer"
-    n = d - centred
-    free, name = Basis(d, "o1" if centred else "o", ports), f"rotations O({n}) of the stream"
-    yield Piece("stream-turns", name, at, "residual", "exact", n * (n - 1) // 2, free)
+    ports, normed = _ports(spec, place, tied), _normed(spec, place)
+    centred = None if not normed and not tied else normed and spec.norm == "layer"
+    yield _any_basis("stream", spec.d, ports, _whole(spec, place), centred)
+
+
+def _any_basis(
+    what: str, width: int, ports: tuple[Port, ...], at: str, centred: bool | None = None
+) -> Piece:
+    """Any basis; or, if it is said whether the mean is kept, any that keeps lengths."""
+    kind = "stream" if what == "stream" else "embedding"
+    if centred is None:
+        name, free = f"basis GL({width}) of the {what}", Basis(width, "gl", ports)
+        return Piece(f"{kind}-basis", name, at, "residual", "exact", width * width, free)
+    n = width - centred
+    name, count = f"rotations O({n}) of the {what}", n * (n - 1) // 2
+    free = Basis(width, "o1" if centred else "o", ports)
+    return Piece(f"{kind}-turns", name, at, "residual", "exact", count, free)
 
 
 def _ports(spec: Transformer, place: Place, tied: bool) -> tuple[Port, ...]:
@@ -112,26 +119,30 @@ def _ports(spec: Transformer, place: Place, tied: bool) -> tuple[Port, ...]:
 
 
 def _scale(spec: Transformer, place: Place) -> Iterator[Piece]:
-    """At eps = 0 norms are invariant under scaling of the stream."""
-    if spec.eps or not _normed(spec, place) or spec.place == "post":
-        return
-    if _table(spec, place)[1] and not spec.final:
-        return  # a tied table reads the stream as it is
+    """At eps = 0 norms are invariant under scaling of the stream; norms after skips come later."""
+    if not spec.eps and spec.place != "post" and _normed(spec, place):
+        for free in _of_stream(spec, place):
+            at = _whole(spec, place)
+            yield Piece("stream-scale", "scale of the stream", at, "residual", "eps=0", 1, free)
+
+
+def _of_stream(spec: Transformer, place: Place) -> Iterator[Scale]:
+    """What is written and, to a norm after a skip, carried changes scale, and what reads it."""
     up = _scaled(spec, place.producers)
-    if up is None:
-        return
+    if up is None or (_table(spec, place)[1] and not spec.final):
+        return  # a tied table reads the stream as it is
     down: list[Tensor] = []
     if spec.tied and ("embed", "tokens") in up:  # the table writes and reads
-        reading = "normT" if spec.transform else "norm"
-        if not has(spec, "head", f"{reading}.gain"):
+        last = _last_norm(spec)
+        if last is None or last.gain is None:
             return
-        names = (f"{reading}.gain", f"{reading}.bias")
-        down += [("head", name) for name in names if has(spec, "head", name)]
+        down = [(last.part, n) for n in (last.gain, last.bias) if n]
     for end in place.consumers:
+        if spec.place == "post" and end != HEAD:
+            up += [port.tensor for port in written(spec, end)]
         if norm_before(spec, end) is None:
             down += [(r.part, r.weight) for r in readers(spec, end)]
-    name, at = "scale of the stream", _whole(spec, place)
-    yield Piece("stream-scale", name, at, "residual", "eps=0", 1, Scale(tuple(up), tuple(down)))
+    yield Scale(tuple(up), tuple(down))
 
 
 def _scaled(spec: Transformer, producers: tuple[End, ...]) -> list[Tensor] | None:
@@ -154,81 +165,51 @@ def scale_pieces(spec: Transformer) -> Iterator[Piece]:
         return
     for end in own_sublayers(spec) if spec.normed_inside else ():
         name = f"scale of the {end[1]} output, before its norm"
-        yield _norm_scale(name, where(spec, end[0]), [p.tensor for p in written(spec, end)])
+        free = Scale(tuple(port.tensor for port in written(spec, end)))
+        yield _norm_scale(name, where(spec, end[0]), free)
     if spec.embnorm and not (spec.tied and not (spec.transform and spec.gain)):
-        tables = [("embed", n) for n in ("tokens", "positions", "types") if has(spec, "embed", n)]
+        tables = (("embed", n) for n in ("tokens", "positions", "types") if has(spec, "embed", n))
         names = ("normT.gain", "normT.bias") if spec.tied else ()
-        down = [("head", n) for n in names if has(spec, "head", n)]
-        yield _norm_scale("scale of the embeddings, before their norm", "embedding", tables, down)
+        down = (("head", n) for n in names if has(spec, "head", n))
+        free = Scale(tuple(tables), tuple(down))
+        yield _norm_scale("scale of the embeddings, before their norm", "embedding", free)
     for place in places(spec, carried=False) if spec.place == "post" else ():
         if place.free and place.consumers != (HEAD,):
-            yield from _post_scale(spec, place.producers, place.consumers)
+            for free in _of_stream(spec, place):
+                at = where(spec, place.producers[0][0])
+                name = "scale of the stream, before a skip and its norm"
+                yield _norm_scale(name, at, free)
 
 
-def _norm_scale(name: str, at: str, up: list[Tensor], down: list[Tensor] | None = None) -> Piece:
-    free = Scale(tuple(up), tuple(down or ()))
+def _norm_scale(name: str, at: str, free: Scale) -> Piece:
     return Piece("norm-scale", name, at, "norms and biases", "eps=0", 1, free)
 
 
-def _post_scale(
-    spec: Transformer, producers: tuple[End, ...], consumers: tuple[End, ...]
-) -> Iterator[Piece]:
-    """The stream before a skip and its norm: what is written, read and carried changes scale."""
-    up = _scaled(spec, producers)
-    if up is None or (HEAD in consumers and spec.table_reads):
-        return
-    down: list[Tensor] = []
-    if spec.tied and ("embed", "tokens") in up:  # the table reads too
-        last = _last_norm(spec)
-        if last is None or last.gain is None:
-            return
-        down = [(last.part, n) for n in (last.gain, last.bias) if n]
-    for end in consumers:
-        up += [port.tensor for port in written(spec, end)] if end != HEAD else []
-    down += [(r.part, r.weight) for end in consumers for r in readers(spec, end)]
-    at = where(spec, ends(spec)[0][0] if producers[0][0] == "embed" else producers[0][0])
-    yield _norm_scale("scale of the stream, before a skip and its norm", at, up, down)
-
-
 def _last_norm(spec: Transformer) -> Norm | None:
-    """The norm after the last skip, if the head alone reads it: directly, by a tied table."""
-    for place in places(spec, carried=False):
-        if place.consumers == (HEAD,) and len(place.producers) == 1:
-            return None if spec.transform else norm_after(spec, place.producers[0])
-    return None
+    """The norm through which a tied table reads the stream."""
+    if spec.place != "post":
+        return norm_at(spec, "head", "normT" if spec.transform else "norm", spec.d)
+    return None if spec.transform else norm_after_skips(spec)
 
 
 def _embeddings(spec: Transformer) -> Iterator[Piece]:
     """Embeddings of another width: their own basis, before the map to the stream."""
-    e, site = spec.embed, norm_after(spec, EMBED)
+    e, site, place = spec.embed, norm_after(spec, EMBED), "embedding"
     names = ("tokens",) if spec.project else ("tokens", "positions", "types")
     tables = [writer("embed", n) for n in names if has(spec, "embed", n)]
-    whole, any_ = f"basis GL({e}) of the", e * e
     if spec.project:  # a tied table is in both bases: tokens A, W_E A^-1 and A^-T W_D
         back = [Port(("head", "W_D"), reads=True)] if spec.tied else []
-        free = Basis(e, "gl", (*tables, reader("embed", "W_E"), *back))
-        name = f"{whole} embeddings"
-        yield Piece("embedding-basis", name, "embedding", "residual", "exact", any_, free)
+        yield _any_basis("embeddings", e, (*tables, reader("embed", "W_E"), *back), place)
         if not spec.tied and spec.output != "hidden":
-            free = Basis(e, "gl", (writer("head", "W_D"), reader("head", "W_U")))
-            name = f"{whole} outputs before their table"
-            yield Piece("embedding-basis", name, "head", "residual", "exact", any_, free)
-    elif spec.tied:
-        return
-    elif site is None:
-        free, name = Basis(e, "gl", (*tables, reader("embed", "W_E"))), f"{whole} embeddings"
-        yield Piece("embedding-basis", name, "embedding", "residual", "exact", any_, free)
-    else:
-        centred = spec.norm == "layer"
-        n, gain = e - centred, ("embed", site.gain) if site.gain else None
-        bias = [writer("embed", site.bias, gain=gain)] if site.bias else []
-        ports = (*tables, *bias, reader("embed", "W_E", gain=gain))
-        free, name = (
-            Basis(e, "o1" if centred else "o", ports),
-            f"rotations O({n}) of the embeddings",
-        )
-        count = n * (n - 1) // 2
-        yield Piece("embedding-turns", name, "embedding", "residual", "exact", count, free)
+            outputs = writer("head", "W_D"), reader("head", "W_U")
+            yield _any_basis("outputs before their table", e, outputs, "head")
+    elif not spec.tied:
+        gain = ("embed", site.gain) if site is not None and site.gain else None
+        if site is not None and site.bias:
+            tables.append(writer("embed", site.bias, gain=gain))
+        centred = None if site is None else spec.norm == "layer"
+        ports = (*tables, reader("embed", "W_E", gain=gain))
+        yield _any_basis("embeddings", e, ports, place, centred)
 
 
 def _stream_shift(spec: Transformer, place: Place) -> Iterator[Piece]:

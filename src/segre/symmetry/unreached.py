@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +15,7 @@ from segre.symmetry.constants import Forms, Several, Slack
 from segre.symmetry.norms import port_of
 from segre.symmetry.piece import Piece
 from segre.symmetry.reach import annihilator
-from segre.symmetry.space import Weights, tensors_of
+from segre.symmetry.space import Tensor, Weights, tensors_of
 from segre.symmetry.wiring import (
     Norm,
     has,
@@ -27,6 +29,7 @@ from segre.transformer.spec import Transformer
 from segre.transformer.tensors import part_shapes
 
 EMBED = ("embed", "")
+Columns = Callable[[Weights], Array]
 
 
 def unreached_pieces(spec: Transformer) -> Iterator[Piece]:
@@ -35,12 +38,7 @@ def unreached_pieces(spec: Transformer) -> Iterator[Piece]:
         yield from _narrow(spec)
     room = spec.d - (spec.norm == "layer") - spec.patch - spec.t
     if spec.patch and room > 0:
-        site = norm_before(spec, sublayers(spec)[0])
-        assert site is not None
-        name = "weights of the first attention on directions that its input never has"
-        yield _piece(
-            spec, name, room * _rows(spec), _beside_patches(spec, site), site.bias is not None
-        )
+        yield _beside_patches(spec, room)
 
 
 def filled_by_embeddings(spec: Transformer) -> int:
@@ -56,29 +54,61 @@ def _narrow(spec: Transformer) -> Iterator[Piece]:
     if spec.normed_before or sublayers(spec).count(first) > 1:
         return
     free = spec.d - filled_by_embeddings(spec)
-    constant = spec.project or any(has(spec, "embed", name) for name in ("b_E", "norm.bias"))
-    if free and all(read.bias or not constant for read in readers(spec, first)):
-        name = "weights of the first layer on directions without embeddings"
-        # a form of the embedding added to its mean is one of these, where it vanishes on all
-        count = free * (_rows(spec) - (spec.norm == "layer"))
-        yield _piece(spec, name, count, _beside_embeddings(spec), constant)
+    biased = any(has(spec, "embed", name) for name in ("b_E", "norm.bias"))
+    constant = spec.project or biased
+    if not free or not all(read.bias or not constant for read in readers(spec, first)):
+        return
+    site = norm_after(spec, EMBED)
 
+    def added(w: Weights) -> Array:
+        F, total = w.field, np.zeros((spec.d, 1))
+        if site is not None and site.bias is not None:
+            total = F.add(total, F.matmul(w("embed", "W_E"), w("embed", site.bias)))
+        if spec.project:
+            total = F.add(total, _used(w)[:, :1])
+        return F.add(total, w("embed", "b_E")) if has(spec, "embed", "b_E") else total
 
-def _rows(spec: Transformer) -> int:
-    """How many rows the maps of the first attention have."""
-    read = readers(spec, sublayers(spec)[0])
-    return sum(prod(part_shapes(spec, r.part)[r.weight][:-1]) for r in read)
+    name = "weights of the first layer on directions without embeddings"
+    # a form of the embedding added to its mean is one of these, where it vanishes on all
+    names = ("W_E", "b_E", "positions", "norm.gain", "norm.bias")
+    needed = tuple(("embed", name) for name in names if has(spec, "embed", name))
+    columns = partial(_image, site=site)
+    yield _piece(spec, name, free, needed, columns, added if constant else None)
 
 
 def _piece(
-    spec: Transformer, name: str, count: int, forms: tuple[Forms, Forms], constant: bool
+    spec: Transformer,
+    name: str,
+    each: int,
+    needed: tuple[Tensor, ...],
+    columns: Columns,
+    constant: Columns | None,
 ) -> Piece:
-    """Maps with a bias keep the value of the first forms; others need the second ones."""
+    """Forms that vanish on columns; maps with a bias keep the value that they have on a constant.
+
+    Others need those that vanish on the constant, too.
+    """
+
+    def beside(w: Weights) -> Array:
+        return vanishing(w, columns(w))
+
+    def value(w: Weights) -> Array:
+        assert constant is not None
+        return np.asarray(w.field.matmul(beside(w), constant(w))[:, 0])
+
+    def alone(w: Weights) -> Array:
+        assert constant is not None
+        return vanishing(w, np.concatenate([columns(w), constant(w)], axis=1))
+
+    given: dict[str, Any] = {"needed": needed, "spanned": True, "document": "unreached"}
+    kept, own = Forms(beside, value if constant else None, **given), Forms(alone, **given)
     read = readers(spec, sublayers(spec)[0])
-    kept = [forms[0] if r.bias is not None or not constant else forms[1] for r in read]
-    slack = (Slack(port_of(r), own) for r, own in zip(read, kept, strict=True))
+    slack = (Slack(port_of(r), kept if r.bias or constant is None else own) for r in read)
+    rows = sum(prod(part_shapes(spec, r.part)[r.weight][:-1]) for r in read)
+    rows -= bool(spec.embed) and spec.norm == "layer"
     at = where(spec, sublayers(spec)[0][0])
-    return Piece("unreached", name, at, "residual", "exact", count, Several(tuple(slack)))
+    free = Several(tuple(slack))
+    return Piece("unreached", name, at, "residual", "exact", each * rows, free)
 
 
 def vanishing(w: Weights, columns: Array) -> Array:
@@ -87,31 +117,6 @@ def vanishing(w: Weights, columns: Array) -> Array:
         return annihilator(w.field, np.ascontiguousarray(columns.T))
     left, sizes, _ = np.linalg.svd(columns)
     return np.asarray(left[:, int((sizes > 1e-10 * sizes[0]).sum()) :].T)
-
-
-def _beside_embeddings(spec: Transformer) -> tuple[Forms, Forms]:
-    site = norm_after(spec, EMBED)
-    biased = site is not None and site.bias is not None
-
-    def directions(w: Weights) -> Array:
-        return vanishing(w, _image(w, site))
-
-    def value(w: Weights) -> Array:
-        F, total = w.field, np.zeros((spec.d, 1))
-        if site is not None and site.bias is not None:
-            total = F.add(total, F.matmul(w("embed", "W_E"), w("embed", site.bias)))
-        if spec.project:
-            total = F.add(total, _used(w)[:, :1])
-        if has(spec, "embed", "b_E"):
-            total = F.add(total, w("embed", "b_E"))
-        return np.asarray(F.matmul(directions(w), total)[:, 0])
-
-    constant = biased or spec.project or has(spec, "embed", "b_E")
-    names = ("W_E", "b_E", "positions", "norm.gain", "norm.bias")
-    needed = tuple(("embed", name) for name in names if has(spec, "embed", name))
-    given = value if constant else None
-    found = Forms(directions, given, needed, spanned=True, document="unreached")
-    return found, found
 
 
 def _image(w: Weights, site: Norm | None) -> Array:
@@ -152,26 +157,20 @@ def patch_columns(w: Weights) -> Array:
     return np.asarray(F.sub(columns, F.mul(F.sum(columns, axis=-2), share)))
 
 
-def _beside_patches(spec: Transformer, site: Norm) -> tuple[Forms, Forms]:
+def _beside_patches(spec: Transformer, room: int) -> Piece:
+    """Patches fill few directions of the stream."""
+    site = norm_before(spec, sublayers(spec)[0])
+    assert site is not None
+
     def read(w: Weights) -> Array:
         columns = patch_columns(w)
         return w.field.mul(columns, w(site.part, site.gain)) if site.gain else columns
 
-    def alone(w: Weights) -> Array:
+    def bias(w: Weights) -> Array:
         assert site.bias is not None
-        return vanishing(w, np.concatenate([read(w), w(site.part, site.bias)], axis=1))
-
-    def value(w: Weights) -> Array:
-        assert site.bias is not None
-        return np.asarray(w.field.matmul(vanishing(w, read(w)), w(site.part, site.bias))[:, 0])
+        return w(site.part, site.bias)
 
     names = ("W_P", "b_P", "cls", "positions")
     needed = (*(("embed", n) for n in names if has(spec, "embed", n)), *tensors_of(site))
-    kept = Forms(
-        lambda w: vanishing(w, read(w)),
-        value if site.bias else None,
-        needed,
-        spanned=True,
-        document="unreached",
-    )
-    return kept, Forms(alone, needed=needed, spanned=True, document="unreached")
+    name = "weights of the first attention on directions that its input never has"
+    return _piece(spec, name, room, needed, read, bias if site.bias else None)

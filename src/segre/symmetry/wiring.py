@@ -163,16 +163,6 @@ def own_sublayers(spec: Transformer) -> list[End]:
 
 
 @lru_cache(maxsize=64)
-def stream_writers(spec: Transformer) -> frozenset[str]:
-    """The names of all tensors, biases included, that write to the stream."""
-    found: set[str] = set()
-    for end in (("embed", ""), *own_sublayers(spec)):
-        found.update(writers(spec, end))
-        found.update(filter(None, [writer_bias(spec, end)]))
-    return frozenset(found)
-
-
-@lru_cache(maxsize=64)
 def stream_readers(spec: Transformer) -> frozenset[str]:
     """The names of all tensors that read the stream."""
     consumers = (*own_sublayers(spec), ("head", ""))
@@ -196,7 +186,8 @@ def points(spec: Transformer) -> Iterator[tuple[End, End]]:
 
 
 @lru_cache(maxsize=64)
-def _producers(spec: Transformer) -> dict[End, tuple[End, ...]]:
+def producers(spec: Transformer) -> dict[End, tuple[End, ...]]:
+    """What writes to the points that each consumer reads; several, if layers share weights."""
     out: dict[End, tuple[End, ...]] = {}
     for producer, consumer in points(spec):
         before = out.get(consumer, ())
@@ -206,7 +197,7 @@ def _producers(spec: Transformer) -> dict[End, tuple[End, ...]]:
 
 def producers_of(spec: Transformer, end: End) -> tuple[End, ...]:
     """What writes to the points that a consumer reads."""
-    return _producers(spec).get(end, ())
+    return producers(spec).get(end, ())
 
 
 @lru_cache(maxsize=64)

@@ -16,15 +16,13 @@ from fractions import Fraction
 import numpy as np
 
 from segre.fields.interface import Array
+from segre.symmetry.basis import Basis
 from segre.symmetry.groups import algebra
+from segre.symmetry.means import written
+from segre.symmetry.norms import port_of
 from segre.symmetry.piece import Canvas, ModularWeights, Piece
-from segre.symmetry.wiring import (
-    norm_before,
-    own_sublayers,
-    readers,
-    sublayers,
-    writers,
-)
+from segre.symmetry.space import Port
+from segre.symmetry.wiring import norm_before, own_sublayers, readers, sublayers
 from segre.transformer.spec import Transformer
 
 _TOKENS, _GAIN, _HEAD = ("embed", "tokens"), ("embed", "norm.gain"), ("head", "")
@@ -36,7 +34,10 @@ def normed_word_pieces(spec: Transformer) -> Iterator[Piece]:
     if not (spec.discrete and spec.embnorm and alone):
         return
     if not spec.eps:
-        yield _scales(spec)
+        # all of them together are the scale of the embeddings
+        name, count = "scale of the embedding of each word, before its norm", spec.vocab - 1
+        free, at = Basis(spec.vocab, "torus", (Port(_TOKENS, -1),)), "embedding"
+        yield Piece("word-scale", name, at, "norms and biases", "eps=0", count, free, hard=True)
     if not spec.eps or spec.embscale:
         return
     carried = spec.firstnorm and spec.norm == "rms" and spec.place == "post"
@@ -50,36 +51,14 @@ def normed_word_pieces(spec: Transformer) -> Iterator[Piece]:
         yield _turns(spec)
 
 
-def _scales(spec: Transformer) -> Piece:
-    def build(w: ModularWeights) -> Array:
-        canvas = w.canvas(spec.vocab)
-        for word in range(spec.vocab):
-            canvas(*_TOKENS)[word, :, word] = w(*_TOKENS)[:, word]
-        return canvas.rows
-
-    name = "scale of the embedding of each word, before its norm"
-    # all of them together are the scale of the embeddings
-    count = spec.vocab - 1
-    return Piece(
-        "word-scale", name, "embedding", "norms and biases", "eps=0", count, build, hard=True
-    )
-
-
 def _gains(spec: Transformer) -> Piece:
     d = spec.d
 
     def build(w: ModularWeights) -> Array:
         F, canvas = w.field, w.canvas(d)
-        inverse, total = _inverse_gain(w)
-        for i in range(d):
-            unit = np.eye(d)[i : i + 1]
-            M = -F.matmul(unit.T, unit)
-            if spec.norm == "layer":
-                M = F.add(M, F.mul(F.matmul(inverse, unit), total))
-                form = F.mul(F.mul(unit, inverse[i, 0]), total)
-                _take_back(w, canvas, i, F.matmul(np.ones((d, 1)), form))
+        for i, S in enumerate(-algebra("torus", d)):
             canvas(*_GAIN)[i, i] = w(*_GAIN)[i]
-            _move_words(w, canvas, i, M)
+            _take_back(w, canvas, i, F.sub(_move_words(w, canvas, i, S), S))
         return F.reduce(canvas.rows)
 
     name = "gains of the embedding norm, compensated by the words"
@@ -87,27 +66,15 @@ def _gains(spec: Transformer) -> Piece:
 
 
 def _turns(spec: Transformer) -> Piece:
-    d, layer = spec.d, spec.norm == "layer"
-    n = d - layer
+    layer = spec.norm == "layer"
+    n, turns = spec.d - layer, Basis(spec.d, "o1" if layer else "o", tuple(turned_ports(spec)))
 
     def build(w: ModularWeights) -> Array:
-        F = w.field
-        skew = algebra("o1" if layer else "o", d)
+        skew = algebra(turns.group, spec.d)
         canvas = w.canvas(len(skew))
-        inverse, total = _inverse_gain(w)
-        gain = w(*_GAIN) if spec.gain else np.ones((d, 1))
         for row, S in enumerate(skew):
-            whole = F.reduce(S)
-            if layer:
-                form = -F.mul(F.matmul(inverse.T, S), total)
-                whole = F.add(whole, F.matmul(np.ones((d, 1)), form))
-            _move_words(w, canvas, row, F.mul(F.mul(inverse, whole), gain[:, 0]))
-            _take_back(w, canvas, row, whole)
-            for end in own_sublayers(spec):
-                for tensor in ((end[0], name) for name in writers(spec, end)):
-                    canvas(*tensor)[row] = F.matmul(S, w(*tensor))
-            _turn_readers(w, canvas, row, S)
-        return F.reduce(canvas.rows)
+            _take_back(w, canvas, row, _move_words(w, canvas, row, S))
+        return w.field.add(turns(w), canvas.rows)
 
     name, count = f"rotations O({n}) of the stream, compensated by the words", n * (n - 1) // 2
     return Piece(
@@ -115,40 +82,33 @@ def _turns(spec: Transformer) -> Piece:
     )
 
 
-def _turn_readers(w: ModularWeights, canvas: Canvas, row: int, S: Array) -> None:
-    """All that read the stream later on."""
-    F, spec = w.field, w.transformer
+def turned_ports(spec: Transformer) -> Iterator[Port]:
+    """All that writes to the stream after the words, and reads it after the first attention."""
+    for end in own_sublayers(spec):
+        yield from written(spec, end)
     for end in (*own_sublayers(spec)[1:], _HEAD):
         site = norm_before(spec, end)
-        turned = F.reduce(S)
-        if site is not None and site.gain is not None:
-            g, inverse = w(site.part, site.gain), w.inverse(site.part, site.gain)
-            turned = F.mul(F.mul(g, S), inverse[:, 0])
-        for reader in readers(spec, end):
-            tensor = (reader.part, reader.weight)
-            canvas(*tensor)[row] = -F.matmul(w(*tensor), turned)
+        gain = (site.part, site.gain) if site is not None and site.gain else None
+        yield from (port_of(read, gain=gain) for read in readers(spec, end))
 
 
-def _move_words(w: ModularWeights, canvas: Canvas, row: int, M: Array) -> None:
-    """Words whose norm is moved by M."""
+def _move_words(w: ModularWeights, canvas: Canvas, row: int, S: Array) -> Array:
+    """Words y for whose norm and gain x becomes x + S x, and beside that a multiple of 1: both."""
     F, spec, y = w.field, w.transformer, w(*_TOKENS)
+    gain = w(*_GAIN) if spec.gain else np.ones((spec.d, 1))
+    inverse = F.reciprocal(gain)
     if spec.norm == "layer":
+        form = F.mul(F.matmul(inverse.T, S), F.reciprocal(F.sum(inverse, axis=-2)))
+        S = F.sub(S, F.matmul(np.ones((spec.d, 1)), form))
         y = F.sub(y, F.mul(F.sum(y, axis=-2), F.fraction(Fraction(1, spec.d))))
-    moved = F.matmul(M, y)
+    moved = F.matmul(F.mul(F.mul(inverse, S), gain[:, 0]), y)
     size = F.mul(F.sum(F.mul(y, moved), axis=-2), F.fraction(1 / (spec.d * spec.eps)))
     canvas(*_TOKENS)[row] = F.add(moved, F.mul(y, size))
+    return S
 
 
 def _take_back(w: ModularWeights, canvas: Canvas, row: int, change: Array) -> None:
     """The first attention reads x + change x: its readers undo that."""
-    spec = w.transformer
-    for reader in readers(spec, sublayers(spec)[0]):
+    for reader in readers(w.transformer, sublayers(w.transformer)[0]):
         tensor = (reader.part, reader.weight)
         canvas(*tensor)[row] = -w.field.matmul(w(*tensor), change)
-
-
-def _inverse_gain(w: ModularWeights) -> tuple[Array, Array]:
-    """1 / gain as a column, and one over the sum of it."""
-    F, spec = w.field, w.transformer
-    inverse = w.inverse(*_GAIN) if spec.gain else np.ones((spec.d, 1))
-    return inverse, F.reciprocal(F.sum(inverse, axis=-2))
