@@ -44,13 +44,12 @@ def known_by(found: Finding) -> Status:
 def how_large(bench: Workbench) -> Part:
     """The dimension, between bounds that hold."""
     found = bench.finding
-    options = bench.options(seed=bench.seed, memory=bench.memory)
     return Part(
         status=known_by(found),
         proved_by=found.proved_by,
         lead=_size_in_words(found),
         how=_size_known_by(found),
-        command=f"segre dim {bench.argument}{options}",
+        command=bench.asking("dim", seed=bench.seed, memory=bench.memory),
         data=found.document(),
         notes=tuple(_sentence(note) for note in found.notes),
         details=found,
@@ -142,8 +141,7 @@ def what_is_redundant(bench: Workbench) -> Part:
         proved_by=found.proved_by,
         lead=_lead(found, symmetries),
         how=how + choices * (explained is not None),
-        command=f"segre explain {bench.argument}"
-        f"{bench.options(seed=bench.seed, memory=bench.memory)}",
+        command=bench.asking("explain", seed=bench.seed, memory=bench.memory),
         data={
             "parameters": found.parameters,
             "redundancy": found.redundancy,

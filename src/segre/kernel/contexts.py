@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import dataclass
 from itertools import groupby, product
 from math import gcd
 
@@ -63,36 +64,42 @@ def _seen(spec: Transformer, layer: int, now: list[Context], c: int) -> Context:
     return (layer, "mixed", skip, now[c], tuple((key, n // factor) for key, n in numbers))
 
 
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """What the columns before the unembedding are, normed or not."""
+
+    rank: int  # r
+    sphere: bool
+    added: int  # d or 2 d, by a gain and a bias, if they are the output
+    bias: bool
+
+    @classmethod
+    def of(cls, spec: Transformer) -> _Columns:
+        """Those of a spec."""
+        if spec.project:
+            return cls(spec.embed, False, 0, False)
+        normed = (spec.final or spec.place == "post" or spec.transform) and spec.headnorm
+        centred = normed and spec.norm == "layer"
+        biased = centred and spec.gain and spec.bias in ("norm", "mlp-norm", "all")
+        m = spec.embed if spec.transform and spec.embed and not spec.labels else spec.d
+        added = (spec.gain + biased) * spec.d if normed else 0
+        return cls(m - 1 if centred else m, normed and spec.eps == 0, added, biased)
+
+
 def _bound(spec: Transformer, N: int) -> int:
     """The smallest of the three bounds by the ranks and spheres of columns."""
-    if spec.project:
-        return _projected(spec, N)
-    normed = (spec.final or spec.place == "post" or spec.transform) and spec.headnorm
-    m = spec.embed if spec.transform and spec.embed and not spec.labels else spec.d
-    r = m - 1 if normed and spec.norm == "layer" else m
-    sphere = normed and spec.eps == 0
-    biased = spec.bias in ("norm", "mlp-norm", "all")
-    norm_bias = normed and spec.norm == "layer" and spec.gain and biased
+    of = _Columns.of(spec)
+    r = of.rank
     if spec.output == "hidden":
-        extra = (spec.gain + norm_bias) * spec.d if normed else 0
-        return min(N * spec.d, N * (r - 1 if sphere else r) + extra)
+        width = spec.embed if spec.project else spec.d
+        return min(N * width, N * (r - 1 if of.sphere else r) + of.added)
     words = spec.labels or spec.vocab
     columns = words - 1 if spec.output == "softmax" else words
     rows = words if spec.logitcap else columns
-    b = 1 if spec.outbias or norm_bias else 0
+    b = 1 if spec.outbias or of.bias else 0
     k = min(r, rows, N - b)
     numbers = [N * columns, k * (rows + N - b - k) + b * rows]
-    if sphere:
+    if of.sphere:
         s = max(0, r - rows - N)
         numbers.append(N * (r - 1) + rows * (r + b) - r * (r - 1) // 2 + s * (s - 1) // 2)
     return min(numbers)
-
-
-def _projected(spec: Transformer, N: int) -> int:
-    """The same, where the output passes through e dimensions."""
-    if spec.output == "hidden":
-        return N * spec.embed
-    columns = spec.vocab - 1 if spec.output == "softmax" else spec.vocab
-    rows = spec.vocab if spec.logitcap else columns
-    k = min(spec.embed, rows, N)
-    return min(N * columns, k * (rows + N - k))

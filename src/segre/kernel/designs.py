@@ -6,18 +6,24 @@ model takes no longer than a small one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
 
 from segre.kernel.counting import closed_form, powers
 from segre.kernel.document import Spec
-from segre.polynomial.spec import Convolution, Polynomial
+from segre.kernel.graph import Graph, Shape
+from segre.kernel.stack import stack
+from segre.kernel.transformer import transformer
+from segre.polynomial.spec import Polynomial
 from segre.spec import Network
 from segre.transformer.spec import Transformer
 
 GATED = ("swiglu", "geglu", "geglu-tanh")
 PLAIN = ("silu", "gelu", "gelu-tanh")
-LEARNED = ("D2", "F1", "F2")  # theorems about learned positions
+_SHORT = ("A", "A'", "V", "M", "K")  # hypotheses are A1, not A.1
+_MORE = ("contexts", "first")  # hypotheses in which left is more than right
 _KEPT = "changes that keep every M_i and L"
 
 
@@ -41,24 +47,21 @@ class Hypothesis:
 
 def hypotheses(spec: Spec, theorem: str) -> list[Hypothesis]:
     """All hypotheses of a theorem that covers the design, in their order, true or not."""
-    if isinstance(spec, Polynomial):
-        listed: Iterator[_Asked] = iter([("1", spec.degree, 2 if theorem == "V" else 1)])
-    elif isinstance(spec, Network):
-        listed = _of_stack(spec, theorem)
-    else:
-        asked = _learned(spec, theorem) if theorem in LEARNED else _rotary(spec, theorem)
-        listed = ((f".{name}", left, right) for name, left, right in asked)
-    more = (".contexts", ".first")
+    (asked, _), point = _THEOREMS[theorem], "" if theorem in _SHORT else "."
     return [
-        Hypothesis(theorem + name, left, ">" if name in more else ">=", right)
-        for name, left, right in listed
+        Hypothesis(theorem + point + name, left, ">" if name in _MORE else ">=", right)
+        for name, left, right in asked(spec, theorem)
     ]
 
 
-_Asked = tuple[str, int, int]  # a hypothesis without the name of its theorem
+_Asked = Iterator[tuple[str, int, int]]  # hypotheses without the name of their theorem
 
 
-def _of_stack(net: Network, theorem: str) -> Iterator[_Asked]:
+def _of_powers(spec: Polynomial, theorem: str) -> _Asked:
+    yield "1", spec.degree, 2 if theorem == "V" else 1
+
+
+def _of_stack(net: Network, theorem: str) -> _Asked:
     d, heads = net.widths[0], net.layers
     if theorem in ("A", "A'"):
         yield "1", net.t, 2
@@ -69,16 +72,16 @@ def _of_stack(net: Network, theorem: str) -> Iterator[_Asked]:
         yield "5", d, max(d if head.dv is None else head.dv for head in heads)
         yield "6", min(d if head.dv is None else head.heads * head.dv for head in heads), d
     if theorem == "L1":
-        yield ".1", net.t, 2
+        yield "1", net.t, 2
     if theorem == "L":
         ranks = [min(head.a, d) for head in heads]
-        yield ".1", net.t, 2 if min(ranks) == d else min(ranks) + 1
-        yield ".2", min(net.widths), d
-        yield ".3", min(ranks), min(2, d)
-        yield ".4", min(ranks), max(ranks)
+        yield "1", net.t, 2 if min(ranks) == d else min(ranks) + 1
+        yield "2", min(net.widths), d
+        yield "3", min(ranks), min(2, d)
+        yield "4", min(ranks), max(ranks)
 
 
-def _rotary(spec: Transformer, theorem: str) -> Iterator[_Asked]:
+def _rotary(spec: Transformer, theorem: str) -> _Asked:
     """Theorems B, C, D1 and E."""
     d, H, a, v, V = spec.d, spec.heads, spec.head, spec.dv, spec.vocab
     t = spec.t if theorem == "B" else min([spec.t, *(w for w in spec.window if w != 0)])
@@ -148,7 +151,7 @@ def _contexts_around(spec: Transformer, t: int, o: int) -> int:
     return _up_from_0(n - 1) * _up_from_0(V - d - 1) * _up_from_0(V - m - N_u)
 
 
-def _learned(spec: Transformer, theorem: str) -> Iterator[_Asked]:
+def _learned(spec: Transformer, theorem: str) -> _Asked:
     """Theorems D2, F1 and F2."""
     d, H, kv, a, v, V, t = spec.d, spec.heads, spec.kv, spec.head, spec.dv, spec.vocab, spec.t
     if theorem != "D2":
@@ -179,70 +182,33 @@ def _up_from_0(number: int) -> int:
 # The number of weights.
 
 
+class _Sized(Graph):
+    """A graph of any size, with which nothing is computed: its weights are counted."""
+
+    def require(self, shape: Shape) -> None:
+        """There is room for every value, as none is made."""
+
+    def take(self, a: int, axis: int, places: Sequence[int]) -> int:
+        """As many places."""
+        shape = list(self.shape(a))
+        shape[axis] = len(places)
+        return self._write("take", (a,), tuple(shape))
+
+
 def parameters(spec: Spec) -> int:
-    """The number P of weights of a covered design."""
-    if isinstance(spec, Polynomial):
-        return sum(
-            (layer.kernel if isinstance(layer, Convolution) else layer.width_out * layer.width_in)
-            + spec.bias * (1 if isinstance(layer, Convolution) else layer.width_out)
-            for layer in spec.layers
+    """The number P of weights of a covered design: all layers of a transformer are alike."""
+    if isinstance(spec, Transformer):
+        pos = spec.pos if spec.pos == "learned" else "none"  # rotations have no weights
+        less = replace(spec, pos=pos, window=(), t=1)
+        first, both = (
+            transformer(replace(less, layers=layers), _Sized).parameters for layers in (1, 2)
         )
+        return first + (spec.layers - 1) * (both - first)
     if isinstance(spec, Network):
-        total = 0
-        for layer in spec.layers:
-            before, after, v = layer.width_in, layer.width_out, layer.dv
-            value = before * after if v is None else v * (before + after)
-            total += layer.heads * (2 * layer.a * before + value)
-        return total
-    return _tables(spec) + spec.layers * (_attention(spec) + _mlp(spec)) + _end(spec)
-
-
-def _norm(spec: Transformer) -> int:
-    """A gain for each coordinate, and a bias where everything has biases."""
-    return spec.d * (2 if spec.norm == "layer" and spec.bias == "all" else 1)
-
-
-def _norms(spec: Transformer) -> int:
-    """The norms of one sub-layer: one, and a second one around what is written."""
-    return _norm(spec) * (2 if spec.place == "sandwich" else 1)
-
-
-def _tables(spec: Transformer) -> int:
-    """Rows of tokens, learned positions and types, and a norm after them."""
-    rows = spec.vocab + spec.types + (spec.positions if spec.pos == "learned" else 0)
-    return rows * spec.d + (_norm(spec) if spec.embnorm else 0)
-
-
-def _attention(spec: Transformer) -> int:
-    """Queries, keys, values and outputs."""
-    read = spec.heads * spec.head + spec.kv * (spec.head + spec.dv)
-    total = (read + spec.heads * spec.dv) * spec.d + _norms(spec)
-    total += read if spec.bias in ("qkv", "all") else 0
-    total += spec.d if spec.bias == "all" else 0
-    return total + (2 * spec.head if spec.qknorm else 0)
-
-
-def _mlp(spec: Transformer) -> int:
-    inner = (1 + _gate(spec)) * spec.ff
-    biases = inner + spec.d if spec.bias == "all" else 0
-    return spec.d * (inner + spec.ff) + biases + _norms(spec)
-
-
-def _end(spec: Transformer) -> int:
-    """What comes after the last layer."""
-    total = _norm(spec) if spec.final else 0
-    if spec.transform:
-        total += spec.d * spec.d + (spec.d if spec.bias == "all" else 0) + _norm(spec)
-    if spec.pooler:
-        total += spec.d * spec.d + spec.d
-    if spec.output != "hidden":
-        total += 0 if spec.tied else spec.vocab * spec.d
-        total += spec.vocab if spec.outbias else 0
-    return total
-
-
-def _gate(spec: Transformer) -> int:
-    return 1 if spec.mlp in GATED else 0
+        return stack(spec, _Sized).parameters
+    filters = [layer.kernel for layer in spec.convolutions]
+    weights = filters or [before * after for before, after in pairwise(spec.widths)]
+    return sum(weights) + spec.bias * sum(layer.units for layer in spec.layers)
 
 
 # The symmetries.
@@ -250,15 +216,8 @@ def _gate(spec: Transformer) -> int:
 
 def symmetries(spec: Spec, theorem: str) -> dict[str, int]:
     """Names and dimensions, in their order, without those of dimension 0."""
-    if isinstance(spec, Polynomial):
-        counted = _of_polynomial(spec, theorem)
-    elif isinstance(spec, Network):
-        counted = _of_heads(spec, theorem)
-    else:
-        counted = (
-            _around_the_mean(spec, theorem) if theorem in LEARNED else _of_norms(spec, theorem)
-        )
-    return {name: dimension for name, dimension in counted if dimension}
+    _, counted = _THEOREMS[theorem]
+    return {name: dimension for name, dimension in counted(spec, theorem) if dimension}
 
 
 _Counted = Iterator[tuple[str, int]]
@@ -300,7 +259,7 @@ def _of_norms(spec: Transformer, theorem: str) -> _Counted:
     yield "queries and keys", L * a // 2 if spec.qknorm else L * kv * a
     yield "values and outputs", L * kv * v**2
     yield "gains of the norms", 2 * L * d
-    yield "gated units", L * spec.ff * _gate(spec)
+    yield "gated units", L * spec.ff * (spec.mlp in GATED)
     if theorem == "D1":
         yield "biases of values", L * _up_from_0(kv * v - d)
     if theorem in ("C", "D1") and not spec.tied:
@@ -312,7 +271,7 @@ def _of_norms(spec: Transformer, theorem: str) -> _Counted:
 def _around_the_mean(spec: Transformer, theorem: str) -> _Counted:
     """Theorems D2, F1 and F2."""
     L, d, H, kv, a, v = spec.layers, spec.d, spec.heads, spec.kv, spec.head, spec.dv
-    f, g, tables = spec.ff, _gate(spec), 2 if spec.types else 1
+    f, g, tables = spec.ff, (spec.mlp in GATED), 2 if spec.types else 1
     decoder = theorem == "D2"
     yield "queries and keys", L * kv * a**2
     yield "values and outputs", L * kv * v**2
@@ -332,3 +291,13 @@ def _around_the_mean(spec: Transformer, theorem: str) -> _Counted:
         return
     yield "means of tokens", spec.vocab - tables
     yield "the pooler along the mean", d if spec.pooler else 0
+
+
+# What a theorem asks, and what it counts.
+
+_THEOREMS: dict[str, tuple[Callable[[Any, str], _Asked], Callable[[Any, str], _Counted]]] = {
+    **dict.fromkeys(("A", "A'", "L1", "L"), (_of_stack, _of_heads)),
+    **dict.fromkeys(("V", "M", "K"), (_of_powers, _of_polynomial)),
+    **dict.fromkeys(("B", "C", "D1", "E"), (_rotary, _of_norms)),
+    **dict.fromkeys(("D2", "F1", "F2"), (_learned, _around_the_mean)),
+}

@@ -136,14 +136,11 @@ class Facts:
         return None
 
     def _of_region(self, region: Region) -> Form | None:
-        params, found = region.params, None
-        if region.name == "norm" and params["centred"] and params["axes"] == (-2,):
-            found = ZERO
-        elif region.name == "softmax" and len(region.inputs) == 1:
-            found = ONE
-        elif region.name == "pattern" and "mechanism" in params:
-            found = {"none": None, "centred": ZERO}.get(params["mechanism"].normalise, ONE)
-        return found
+        params = region.params
+        if region.name == "norm":
+            return ZERO if params["centred"] and params["axes"] == (-2,) else None
+        divided = params.get("sums", ())[-1:] == (-2,)
+        return (ZERO if params.get("centred") else ONE) if divided else None
 
     def _take(self, node: Node) -> Form | None:
         form, axis = self.forms[node.args[0]], node.data[0]

@@ -135,8 +135,9 @@ def softmax(
     cap: Fraction = Fraction(0),
 ) -> int:
     """exp of every entry over the sum of its column; arguments are noted if keys are seen."""
-    inputs = [Z] if sinks is None else [Z, sinks]
-    with graph.region("softmax", inputs, axis=-2, cap=cap, seen=seen) as region:
+    inputs, sums = ([Z], (-2,)) if sinks is None else ([Z, sinks], ())
+    weigh = "capped" if cap else "exp"
+    with graph.region("pattern", inputs, weigh=weigh, sums=sums, seen=seen) as region:
         if cap:
             scaled = graph.scale(Z, 1 / cap)
             Z = graph.scale(_tanh(graph, scaled, noted=True), cap)
@@ -147,10 +148,14 @@ def softmax(
         E = graph.exp(Z)
         if seen is not None and not seen.all:
             E = graph.mul(E, graph.constant("seen", seen, (seen.keys, seen.queries)))
-        whole = graph.total(E, -2)
-        whole = whole if sinks is None else graph.shift(whole, Fraction(1))
-        region.output = graph.mul(E, graph.inverse(whole))
+        region.output = divided(graph, E, -2, more=sinks is not None)
     return region.output
+
+
+def divided(graph: Graph, E: int, axis: int, *, by: int | None = None, more: bool = False) -> int:
+    """Entries over their sums along an axis, or those of another node; or over 1 more."""
+    whole = graph.total(E if by is None else by, axis)
+    return graph.mul(E, graph.inverse(graph.shift(whole, Fraction(1)) if more else whole))
 
 
 def rotated(graph: Graph, x: int, spec: Transformer) -> int:

@@ -53,15 +53,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partialmethod, reduce
+from itertools import zip_longest
 from math import prod
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from segre.errors import TooLargeError
 from segre.kernel.document import MOST_PARAMETERS
 from segre.kernel.meter import meter
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 Shape = tuple[int, ...]
 MOST_NODES = 400_000
@@ -164,6 +166,8 @@ class Seen:
 
     def table(self) -> NDArray[np.bool_]:
         """The answer for every key and query."""
+        import numpy as np  # not needed by who only counts weights
+
         key, query = np.ogrid[: self.keys, : self.queries]
         seen = np.ones((self.keys, self.queries), bool)
         if self.causal:
@@ -188,6 +192,7 @@ class Graph:
     """A network: nodes in an order in which they can be evaluated."""
 
     input_shape: Shape
+    blocks: tuple[int, ...] = ()  # rows of the input: words, and their types; of a matrix none
     nodes: list[Node] = field(default_factory=list)
     tensors: dict[Place, Tensor] = field(default_factory=dict)
     regions: list[Region] = field(default_factory=list)
@@ -221,11 +226,20 @@ class Graph:
         return [node for node in self.nodes if node.op == "constant"]
 
     def _write(self, op: str, args: tuple[int, ...], shape: Shape, data: Any = None) -> int:
-        if len(self.nodes) == MOST_NODES:
-            raise TooLargeError(f"the network takes more than {MOST_NODES} operations")
-        meter().require_bytes(_ENTRY_BYTES * prod(shape))
+        self.require(shape)
         self.nodes.append(Node(op, args, shape, self.stage, data))
         return len(self.nodes) - 1
+
+    def require(self, shape: Shape) -> None:
+        """Refuse one more value of this shape, if it would be too much."""
+        if len(self.nodes) == MOST_NODES:
+            raise TooLargeError(f"the network takes more than {MOST_NODES} operations")
+        if self.parameters > MOST_PARAMETERS:
+            raise TooLargeError(
+                f"the network has more than {MOST_PARAMETERS} parameters: certificates are "
+                "checked up to that"
+            )
+        meter().require_bytes(_ENTRY_BYTES * prod(shape))
 
     def shape(self, node: int) -> Shape:
         """The shape of a node's value."""
@@ -239,11 +253,6 @@ class Graph:
         if place not in self._weights:
             tensor = Tensor(part, name, shape, self.parameters)
             self.parameters += tensor.size
-            if self.parameters > MOST_PARAMETERS:
-                raise TooLargeError(
-                    f"the network has more than {MOST_PARAMETERS} parameters: certificates are "
-                    "checked up to that"
-                )
             self.tensors[place] = tensor
             self._weights[place] = self._write("weight", (), shape, tensor)
         return self._weights[place]
@@ -339,7 +348,10 @@ class Graph:
 
 def broadcast(a: Shape, b: Shape) -> Shape:
     """The shape of an operation entry by entry: axes are matched from the last one."""
-    return np.broadcast_shapes(a, b)
+    pairs = list(zip_longest(reversed(a), reversed(b), fillvalue=1))
+    if any(x != y and 1 not in (x, y) for x, y in pairs):
+        raise ValueError(f"{a} and {b}")
+    return tuple(max(pair) for pair in reversed(pairs))
 
 
 def evaluate(graph: Graph, interpreter: Any) -> list[Any]:

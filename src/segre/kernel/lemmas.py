@@ -61,33 +61,37 @@ class Pass(Products):
 
     def _norm(self, region: Region) -> Variation:
         """*Norms*: what a norm does not see, and what passes through it; (a) to (e)."""
-        (arg,), axes, eps = region.inputs, region.params["axes"], region.params["eps"]
-        value, centred = self._of(arg), region.params["centred"]
+        (arg,), axes, centred = region.inputs, region.params["axes"], region.params["centred"]
         free = prod(self.graph.shape(arg)[axis] for axis in axes) - centred
-        if free == 1 and not eps:
+        if free == 1 and not region.params["eps"]:
             return NONE  # a sign
-        alone = len(axes) == 1  # only then a mean is one along the axis
-        turns: dict[Turn, int] = {}
-        for turn, count in value.turns.items():
-            if turn.axis not in axes or turn.gains:
-                raise self._refused("a norm sees this change of basis")
-            if centred and alone and self.group.writes_ones and not turn.dual:
-                continue
-            if not self.group.skew or (centred and not (alone and self.group.fixes_ones)):
-                raise self._refused("a norm sees this change of basis")
-            turns[turn] = count
-        left = []
-        for shift in value.shifts:
-            if shift.relative:
-                lost = not eps and all(shift.along.get(axis) == ONES for axis in axes)
-            elif centred and alone and shift.exact and axes[0] not in shift.along:
-                self._must_vanish(self._differences(shift, axes[0]))  # up to multiples of 1
-                lost = True
-            else:
-                lost = centred and alone and shift.along.get(axes[0]) == ONES
-            if not lost:
-                left.append(unknown(shift))
+        value = self._of(arg)
+        turns = {turn: n for turn, n in value.turns.items() if not self._loses_turn(region, turn)}
+        left = (unknown(one) for one in value.shifts if not self._loses_shift(region, one))
         return Variation(turns, tuple(left))
+
+    def _loses_turn(self, region: Region, turn: Turn) -> bool:
+        """Whether a turn leaves a norm as it is: it must be skew, or write what is subtracted."""
+        axes, centred = region.params["axes"], region.params["centred"]
+        alone, group = len(axes) == 1, self.group  # only then a mean is one along the axis
+        along = turn.axis in axes and not turn.gains
+        lost = along and centred and alone and group.writes_ones and not turn.dual
+        skew = group.skew and (not centred or (alone and group.fixes_ones))
+        if not (lost or (along and skew)):
+            raise self._refused("a norm sees this change of basis")
+        return lost
+
+    def _loses_shift(self, region: Region, shift: Shift) -> bool:
+        """Whether a shift leaves a norm as it is: a factor of all, or what is subtracted."""
+        axes, one = region.params["axes"], region.params["axes"][0]
+        if shift.relative:
+            return not region.params["eps"] and all(shift.along.get(k) == ONES for k in axes)
+        if not region.params["centred"] or len(axes) > 1:
+            return False
+        if shift.exact and one not in shift.along:
+            self._must_vanish(self._differences(shift, one))  # up to multiples of 1
+            return True
+        return shift.along.get(one) == ONES
 
     def _differences(self, shift: Shift, axis: int) -> Shift:
         """By how much the entries along an axis differ from the first one."""
@@ -116,37 +120,29 @@ class Pass(Products):
                 shifts.append(unknown(shift))
         return Variation({}, tuple(shifts))
 
-    def _softmax(self, region: Region) -> Variation:
-        """*Softmax constants*: what is the same for all keys is not seen; one key has weight 1."""
-        value, *sinks = (self._of(arg) for arg in region.inputs)
-        if one_key(region, self.graph):
-            return NONE
-        if not sinks and not region.params["cap"]:
-            value = _seen(value, -2)
-        return self._still(value, *sinks)
-
     def _pattern(self, region: Region) -> Variation:
-        """*Patterns*: masks and decays are factors; what is divided by its sums loses charges."""
-        scores, *decay = (self._of(arg) for arg in region.inputs)
-        one = region.params.get("mechanism")
-        normalise = "none" if one is None else one.normalise
-        weigh = "identity" if one is None else one.weigh
-        divided = -1 if normalise == "both" else -2  # rows first, or columns
+        """*Softmax constants*, *Patterns* and *Experts*: weights, over their sums or not.
+
+        Masks and decays are factors; what is divided by sums does not see what is the same for all
+        that is summed: a factor, or what is added to arguments of exp. One key has weight 1.
+        """
+        scores, *others = (self._of(arg) for arg in region.inputs)
+        weigh, sums = region.params["weigh"], region.params["sums"]
         if one_key(region, self.graph):
             return NONE
-        self._still(*decay)
-        if weigh == "exp" and normalise != "none":
-            scores = _seen(scores, divided)
+        self._still(*others)
+        if weigh == "exp" and sums:
+            scores = _seen(scores, sums[0])
         if weigh != "identity" or scores.turns:
             return self._still(scores)
-        if normalise == "none":
+        if not sums:
             left = [
                 shift if shift.relative else replace(shift, exact=False, along={})
                 for shift in scores.shifts  # decays may differ from head to head
             ]
             return Variation({}, self._merged(left, self.graph.shape(self.at)))
         for shift in scores.shifts:
-            if not shift.relative or shift.along.get(divided) != ONES:
+            if not shift.relative or shift.along.get(sums[0]) != ONES:
                 self._must_vanish(shift)
         return NONE
 
@@ -177,12 +173,6 @@ class Pass(Products):
                 named = "other rows", *moving
                 shifts.append(self._image(shift, lambda x, _: x * still, *named, whole=whole))
         return Variation(value.turns, self._merged(shifts, shape))
-
-    def _route(self, region: Region) -> Variation:
-        """*Experts*: shares and choices by a softmax do not see what is the same for all."""
-        value = self._of(region.inputs[0])
-        softmax = region.params["router"].startswith("softmax")
-        return self._still(_seen(value, -3) if softmax else value)
 
 
 def _seen(value: Variation, axis: int) -> Variation:

@@ -1,9 +1,9 @@
 """What does a network do at a point? Batches of inputs, and rows of its Jacobian, within limits.
 
 >>> from segre.kernel.residues import Residues
->>> from segre.kernel.polynomial import polynomial
+>>> from segre.kernel.network import graph_of
 >>> from segre.polynomial.spec import Polynomial
->>> graph = polynomial(Polynomial.parse("poly/2-1/degree=2"))
+>>> graph = graph_of(Polynomial.parse("poly/2-1/degree=2"))
 >>> field = Residues(103, 0)
 >>> point = Point(graph, field, field.weights(graph))
 >>> point.jacobian([(0, 0)], lambda numbers: Batch(np.array([[[3], [5]]]))).tolist()

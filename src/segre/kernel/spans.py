@@ -265,15 +265,11 @@ class Readings(_Spaces):
 
 def one_key(region: Region, graph: Graph) -> bool:
     """Whether every query sees a single key, and no sink: its weight is then a constant."""
-    if region.name == "softmax":
-        known = len(region.inputs) == 1
-    else:
-        mechanism = region.params.get("mechanism")
-        known = mechanism is not None and mechanism.normalise != "none"
-    seen = region.params.get("seen")
-    if not known or seen is None:
-        return known and graph.shape(region.inputs[0])[-2] == 1
-    return bool((seen.table().sum(0) <= 1).all())
+    if region.params.get("sums", ())[-1:] != (-2,):
+        return False
+    seen = region.params["seen"]
+    keys = graph.shape(region.inputs[0])[-2] if seen is None else seen.table().sum(0)
+    return bool(np.all(keys <= 1))
 
 
 def _stacked(array: Matrix) -> Matrix:

@@ -17,17 +17,18 @@ from math import factorial
 
 from segre.attention.layer import Group, Layer
 from segre.attention.mechanism import Mechanism
-from segre.kernel.functions import activation, sigmoid, standard
+from segre.kernel.functions import activation, divided, sigmoid, standard
 from segre.kernel.graph import Graph, Rate, Seen
 from segre.slope import Slope
 from segre.spec import Network
 
 NO_EPS = Fraction(0)
+_SUMS = {"none": (), "keys": (-2,), "both": (-1, -2), "centred": (-2,)}  # that divide weights
 
 
-def stack(spec: Network) -> Graph:
+def stack(spec: Network, kind: type[Graph] = Graph) -> Graph:
     """The network of a spec."""
-    graph = Graph((spec.layers[0].width_in, spec.t))
+    graph = kind((spec.layers[0].width_in, spec.t))
     x = graph.input
     for number, (layer, rank) in enumerate(zip(spec.layers, reached(spec), strict=False)):
         graph.stage = number
@@ -176,14 +177,13 @@ class _Heads:
         """How much each query takes from each key."""
         graph, one, decay = self.graph, self.one, self._given("decay")
         inputs = [scores] if decay is None else [scores, decay]
-        params = {"mechanism": one, "seen": self._seen}
+        sums, centred = _SUMS[one.normalise], one.normalise == "centred"
+        params = {"weigh": one.weigh, "sums": sums, "centred": centred, "seen": self._seen}
         with graph.region("pattern", inputs, **params) as region:
             weights = self._faded(self._weighed(scores), decay)
-            if one.normalise == "both":
-                weights = graph.mul(weights, graph.inverse(graph.total(weights, -1)))
-            if one.normalise != "none":
-                weights = graph.mul(weights, graph.inverse(graph.total(weights, -2)))
-            if one.normalise == "centred":
+            for axis in sums:
+                weights = divided(graph, weights, axis)
+            if centred:
                 weights = graph.shift(weights, Fraction(-1, self._count))
             region.output = weights
         return region.output

@@ -11,6 +11,7 @@ from functools import partial
 from segre.kernel.functions import (
     activation,
     clamped,
+    divided,
     rotated,
     sigmoid,
     sigmoid_of_minus,
@@ -173,7 +174,7 @@ class Sublayers:
             return softmax(graph, Z, seen, sinks, spec.cap)
         if spec.decay == "none" and seen.all:
             return Z
-        with graph.region("pattern", [Z], weigh="identity", normalise="none", seen=seen) as region:
+        with graph.region("pattern", [Z], weigh="identity", sums=(), seen=seen) as region:
             if spec.decay == "none":
                 mask = graph.constant("seen", seen, (t, t))
             else:
@@ -238,16 +239,18 @@ class Sublayers:
         """The share of every expert in what a token gets; 0 for those that are not chosen."""
         spec, graph = self.spec, self.graph
         choice = Choice(spec.active, spec.groups, spec.within)
-        with graph.region("route", [logits], router=spec.router, choice=choice) as region:
-            if spec.router.startswith("softmax"):
+        weigh = "exp" if spec.router.startswith("softmax") else "sigmoid"
+        sums = () if spec.router == "sigmoid-raw" else (-3,)
+        with graph.region("pattern", [logits], weigh=weigh, sums=sums) as region:
+            if weigh == "exp":
                 chosen, sizes = graph.choose(logits, choice), graph.exp(logits)
             else:
                 sizes = sigmoid_of_minus(graph, graph.scale(logits, Fraction(-1)))
                 chosen = graph.choose(sizes, choice)
             shares = graph.mul(sizes, chosen)
-            if spec.router != "sigmoid-raw":
-                whole = sizes if spec.router == "softmax-raw" else shares
-                shares = graph.mul(shares, graph.inverse(graph.total(whole, -3)))
+            if sums:
+                by = sizes if spec.router == "softmax-raw" else shares
+                shares = divided(graph, shares, -3, by=by)
             region.output = shares
         return region.output
 

@@ -20,10 +20,11 @@ from segre.transformer.spec import Transformer
 EMBED, HEAD = "embed", "head"
 
 
-def transformer(spec: Transformer) -> Graph:
+def transformer(spec: Transformer, kind: type[Graph] = Graph) -> Graph:
     """The network of a spec."""
-    rows = spec.vocab + spec.types if spec.vocab else spec.patch or spec.d
-    return _Builder(spec, Graph((rows, spec.t))).build()
+    blocks = tuple(filter(None, (spec.vocab, spec.types))) if spec.vocab else ()
+    rows = sum(blocks) if blocks else spec.patch or spec.d
+    return _Builder(spec, kind((rows, spec.t), blocks)).build()
 
 
 class _Builder(Sublayers):
