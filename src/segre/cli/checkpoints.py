@@ -181,9 +181,9 @@ def content_hash(out: Out, checkpoints: list[Path], exact: bool, known: Path | N
     """A hash of the contents of each checkpoint, the same for all copies of one function."""
     from segre.checkpoint.content_hash import LONGEST, ContentHash, Hashes
     from segre.checkpoint.content_hash import content_hash as computed
-    from segre.checkpoint.reading import read_json
+    from segre.checkpoint.reading import read_json as read
 
-    other = None if known is None else ContentHash.read(read_json(known, LONGEST))
+    other = None if known is None else ContentHash.read(read(known, LONGEST))
     with out.progress() as progress:
         every = tuple(computed(model, exact=exact, progress=progress) for model in checkpoints)
     found = every[0] if len(every) == 1 else Hashes(every)
