@@ -44,6 +44,7 @@ _REASONS = {
     "filled": "not linear in the weights: which changes keep the joint tensor depends on all heads",
     "shift": "not linear in the weights: the change of the next bias depends on other weights",
 }
+_TURNED = ("query-key", "scale")  # whose generators grow what the quantity subtracts
 
 
 @dataclass(frozen=True)
@@ -161,6 +162,8 @@ def gradients(field: Prime, found: Generators) -> Array:
         return g
     if piece.kind == "skew-scores":
         return field.sub(g[0::2], g[1::2])
+    if piece.kind in _TURNED:
+        g = -g
     n = isqrt(len(g))
     j, k = np.tril_indices(n)
     return field.add(g[j * n + k], g[k * n + j])
