@@ -118,7 +118,7 @@ def certify(
     from segre.certificate import certify as make_certificate
     from segre.certificate import write_certificate
     from segre.conversion import convert as converted
-    from segre.result import claim_in_words
+    from segre.finding import claim_in_words
 
     extension(certificate, (".json",))
     with out.progress() as progress:
