@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from segre.finding import GROUPS, OWN, Finding, Findings, Status, Symmetry
+from segre.finding import GROUPS, OWN, Finding, Findings, Status, Symmetry, claim_in_words
 from segre.report.blocks import Blocks, Cell, Fact, Facts, Items, Say, Table, Tile, Title, table
 from segre.report.views import data, elsewhere, on_page, terminal, tiles, view
-from segre.result import claim_in_words
 from segre.values import counted, listed
 
 if TYPE_CHECKING:

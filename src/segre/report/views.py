@@ -39,7 +39,7 @@ FILES = {
     "dimensions": "finding geometry.explain geometry.samples kernel.verify",
     "doctor": "doctor",
     "experiments": "reproduce.experiment reproduce.scoreboard reproduce.theorems",
-    "fibers": "geometry.same geometry.strata geometry.polynomial_stratum "
+    "fibers": "geometry.same geometry.strata geometry.polynomial_point "
     "geometry.recovery.answer optimum.certificate",
     "lineage": "checkpoint.lineage checkpoint.content_hash",
     "parts": "analysis.run analysis.part",
