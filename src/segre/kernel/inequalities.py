@@ -79,6 +79,14 @@ def check_steps(spec: Polynomial, steps: Sequence[Step]) -> int:
     return values[0]
 
 
+def check(spec: Polynomial, upper: Any) -> tuple[int, str]:
+    """The bound that a certificate claims by inequalities, and a sentence."""
+    steps = read_steps(upper, spec)
+    bound = check_steps(spec, steps)
+    inequalities = f"{len(steps)} inequalities" if len(steps) > 1 else "1 inequality"
+    return bound, f"{inequalities}: the dimension is at most {bound}."
+
+
 def work_of(spec: Polynomial, steps: Sequence[Step]) -> float:
     """What the steps take, in seconds: each may count forms, and `quadric` looks at all widths."""
     looks = 10 + sum(step.rule == "quadric" for step in steps)

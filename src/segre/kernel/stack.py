@@ -18,7 +18,7 @@ from math import factorial
 
 from segre.attention.layer import Layer
 from segre.attention.mechanism import Mechanism
-from segre.kernel.functions import activation, divided, sigmoid, standard
+from segre.kernel.functions import activation, divided, masked, sigmoid, standard
 from segre.kernel.graph import Graph, Rate, Seen
 from segre.slope import Slope
 from segre.spec import Network
@@ -210,7 +210,7 @@ class _Writer:
         if isinstance(given, Slope | Fraction):
             rate = Rate(given.exponent, given.factor) if isinstance(given, Slope) else given
             return graph.mul(weights, graph.constant("powers", ((rate,), seen), (1, *shape)))
-        return weights if seen.all else graph.mul(weights, graph.constant("seen", seen, shape))
+        return masked(graph, weights, seen)
 
 
 def _tap(name: str, place: int) -> str:
