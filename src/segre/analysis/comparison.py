@@ -24,6 +24,7 @@ from segre.geometry.dimension import dimension
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.progress import Progress, quiet
 from segre.geometry.redundancy import asked_for
+from segre.json_data import stated
 from segre.models import Source, called, with_attention
 from segre.sequence.cost import Costs, cost
 from segre.shown import Tabular
@@ -70,15 +71,10 @@ class Design:
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        return {
-            "name": self.name,
-            **self.finding.document(),
-            "pieces": self.pieces,
-            "unexplained": self.unexplained,
-            "exponents": None if self.exponents is None else list(self.exponents),
-            "guarantees": {trait: self.guaranteed(trait) for trait in GUARANTEES},
-            "cost": self.cost.document()["costs"],
-        }
+        known = {trait: self.guaranteed(trait) for trait in GUARANTEES}
+        own = {"guarantees": known, "cost": self.cost.document()["costs"]}
+        finding = self.finding.document()
+        return {**finding, **stated(self, "name pieces unexplained exponents", **own)}
 
 
 GUARANTEES = {
@@ -107,10 +103,7 @@ class Designs(Tabular):
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        return {
-            "tokens": list(self.tokens),
-            "designs": [one.document() for one in self.designs],
-        }
+        return stated(self, "tokens designs")
 
 
 def compare(

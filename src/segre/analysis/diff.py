@@ -30,6 +30,7 @@ from segre.files import shown
 from segre.finding import Status, Unbounded
 from segre.geometry.normal_form import canonical
 from segre.geometry.same import Comparison, same_function
+from segre.json_data import stated
 from segre.models import Source
 from segre.models.registry import IRRELEVANT
 from segre.shown import Tabular
@@ -55,8 +56,7 @@ class OutputChange:
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        losses = None if self.losses is None else list(self.losses)
-        return {**vars(self), "losses": losses}
+        return stated(self, " ".join(vars(self)))
 
 
 @dataclass(frozen=True)
@@ -137,31 +137,26 @@ class Diff(Unbounded, Tabular):
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        found = self.changes
-        return {
-            "one": shown(self.one),
-            "two": shown(self.two),
-            "config": {key: list(pair) for key, pair in self.config.items()},
-            "config_ignored": {key: list(pair) for key, pair in self.ignored.items()},
-            "common_tokens": self.common,
-            "roundoff": self.roundoff,
-            "whole": found.total.document(),
-            "gauge": self.gauge,
-            "moved": found.moved,
-            "low_rank": self.low_rank,
-            "pieces": {name: one.document() for name, one in self.by_piece.items()},
-            "layers": {name: one.document() for name, one in self.by_part.items()},
-            "grid": [
-                {"part": part, "piece": piece, **one.document()}
-                for (part, piece), one in found.grid.items()
-            ],
-            "updates": [one.document() for one in self.updates],
-            "spectra": {name: one.spectrum.tolist() for name, one in self.largest.items()},
-            "heads": [vars(one) for one in found.heads],
-            "units": [vars(one) for one in found.units],
-            "tokens": [vars(one) for one in found.tokens],
-            "outputs": self.outputs.document(),
-        }
+        grid = [
+            {"part": part, "piece": piece, **one.document()}
+            for (part, piece), one in self.changes.grid.items()
+        ]
+        spots = {name: getattr(self.changes, name) for name in ("heads", "units", "tokens")}
+        return stated(
+            self,
+            "config roundoff gauge low_rank updates outputs",
+            one=shown(self.one),
+            two=shown(self.two),
+            config_ignored={key: list(pair) for key, pair in self.ignored.items()},
+            common_tokens=self.common,
+            whole=self.changes.total.document(),
+            moved=self.changes.moved,
+            pieces={name: one.document() for name, one in self.by_piece.items()},
+            layers={name: one.document() for name, one in self.by_part.items()},
+            grid=grid,
+            spectra={name: one.spectrum.tolist() for name, one in self.largest.items()},
+            **{name: [vars(one) for one in every] for name, every in spots.items()},
+        )
 
 
 @dataclass(frozen=True)
@@ -193,14 +188,7 @@ class SmallDiff(Unbounded, Tabular):
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
         invariants = [{"name": name, "distance": far} for name, far in self.invariants]
-        return {
-            "one": self.one,
-            "two": self.two,
-            "same": self.same.document(),
-            "outputs": self.outputs,
-            "stored": self.stored,
-            "invariants": invariants,
-        }
+        return stated(self, "one two same outputs stored", invariants=invariants)
 
 
 @overload

@@ -20,6 +20,7 @@ from segre.errors import SegreError
 from segre.fields.interface import Array
 from segre.fields.real import Real
 from segre.geometry.slices import turn, turned
+from segre.json_data import stated
 from segre.network import forward
 from segre.spec import Network
 from segre.transformer.forward import ATTENTION, Tokens, at_length, embed, sublayer_weights
@@ -58,7 +59,7 @@ class Fiber:
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        return {**vars(self), "names": list(self.names), "curve": self.curve.tolist()}
+        return stated(self, " ".join(vars(self)), curve=self.curve.tolist())
 
 
 def _percent(share: float) -> str:

@@ -6,7 +6,7 @@ Spectra, and what one forward pass shows; strata, dead and double units, conditi
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -27,13 +27,13 @@ def what_stands_out(bench: Workbench) -> Part:
     found = bench.diagnosis
     document = found.document()
     length = None if found.tokens == LENGTH else bench.length
-    options = bench.options(length=length, text=bench.text_given, seed=bench.seed)
+    asked = {"length": length, "text": bench.text_given, "seed": bench.seed}
     return Part(
         status="measured",
         lead=found.in_words,
         how=f"Measured in one forward pass on {_tokens(found)}, in double "
         "precision. Each kind of finding has a threshold of its own.",
-        command=f"segre model diagnose {bench.argument}{options}",
+        command=bench.asking("model diagnose", **asked),
         data={
             "inputs": document["inputs"],
             "loss": found.loss,
@@ -49,45 +49,37 @@ def _tokens(found: Diagnosis) -> str:
     return f"{found.tokens} {RANDOM}" if random else f"{found.tokens} tokens of {found.inputs}"
 
 
+def products(info: Info) -> dict[str, list[tuple[Product, ...]]]:
+    """OV and QK of the heads of every layer."""
+    return {"OV": [one.ov for one in info.layers], "QK": [one.qk for one in info.layers]}
+
+
 def what_heads_do(bench: Workbench) -> Part:
     """Singular values of OV and QK of every head, and all measures of heads of one pass."""
-    info = bench.info
-    found: Diagnosis | None = None
-    missing = ""
+    info, found, missing = bench.info, None, ""
     try:
         found = bench.diagnosis
     except CheckpointError:  # bad input
         raise
     except SegreError as error:  # too large to run, or numbers that are not finite
-        missing = str(error)
+        missing = f"Attention patterns are not shown: {error}."
     measured = [] if found is None else found.document()["measures"]
+    how = "Singular values of W_O W_V and W_Q' W_K are computed in double precision, with the "
+    how += "norms folded in."
+    if found is not None:
+        how += f" Everything else comes from one forward pass on {found.tokens} tokens."
+    documents = (layer.document() for layer in info.layers)
     return Part(
         status="measured",
         lead=_lead(info, {} if found is None else found.values),
-        how="Singular values of W_O W_V and W_Q' W_K are computed in double precision, with the "
-        "norms folded in."
-        + (
-            ""
-            if found is None
-            else f" Everything else comes from one forward pass on {found.tokens} tokens."
-        ),
+        how=how,
         command=bench.command(["heads"]),
         data={
-            "layers": [
-                {
-                    "layer": layer.number,
-                    "OV": [head.document() for head in layer.ov],
-                    "QK": [head.document() for head in layer.qk],
-                }
-                for layer in info.layers
-            ],
-            "spectra": {
-                "OV": [spectrum(layer.ov) for layer in info.layers],
-                "QK": [spectrum(layer.qk) for layer in info.layers],
-            },
+            "layers": [{key: one[key] for key in ("layer", "OV", "QK")} for one in documents],
+            "spectra": {kind: list(map(spectrum, each)) for kind, each in products(info).items()},
             "measures": [one for one in measured if one["axis"] == "head"],
         },
-        notes=(f"Attention patterns are not shown: {missing}.",) if missing else (),
+        notes=(missing,) * bool(missing),
         takeaways=_takeaways(info),
         details=found,
     )
@@ -108,37 +100,34 @@ def spectrum(heads: tuple[Product, ...]) -> list[float]:
 
 def _takeaways(info: Info) -> dict[str, str]:
     """What the map of heads and the two spectra show."""
-    said = {}
-    for name in ("OV", "QK"):
-        heads = [
-            (head.stable_rank, layer.number, number)
-            for layer in info.layers
-            for number, head in enumerate(layer.ov if name == "OV" else layer.qk, 1)
-        ]
-        low, high = min(heads), max(heads)
-        if name == "OV":
-            said["heads"] = (
-                f"What heads move ranges from {low[0]:.1f} directions (layer {low[1]}, head "
-                f"{low[2]}) to {high[0]:.1f} (layer {high[1]}, head {high[2]}), by the stable rank "
-                "of OV."
-            )
-        falls = [
-            (own[-1], layer.number)
-            for layer in info.layers
-            if (own := spectrum(layer.ov if name == "OV" else layer.qk))[0]
-        ]
-        if not falls:
-            said[f"spectrum-{name}"] = f"{name} is zero in every layer."
-            continue
-        (least, steep), (most, flat) = min(falls), max(falls)
-        end = f"is {_share(least)} of the largest"
-        if len(falls) > 1 and _share(least) == _share(most):
-            every = "every layer" if len(falls) == len(info.layers) else f"{len(falls)} layers"
-            end += f" in {every}"
-        elif len(falls) > 1:
-            end += f" in layer {steep}, where it falls most, and {_share(most)} in layer {flat}"
-        said[f"spectrum-{name}"] = f"The smallest singular value of {name} {end}."
-    return said
+    ranks = [
+        (head.stable_rank, layer.number, number)
+        for layer in info.layers
+        for number, head in enumerate(layer.ov, 1)
+    ]
+    low, high = min(ranks), max(ranks)
+    said = (
+        f"What heads move ranges from {low[0]:.1f} directions (layer {low[1]}, head {low[2]}) to "
+        f"{high[0]:.1f} (layer {high[1]}, head {high[2]}), by the stable rank of OV."
+    )
+    falls = {f"spectrum-{kind}": _falls(kind, each) for kind, each in products(info).items()}
+    return {"heads": said, **falls}
+
+
+def _falls(kind: str, layers: Sequence[tuple[Product, ...]]) -> str:
+    """How far the spectrum of a product falls, and in which layers most and least."""
+    spectra = {number: spectrum(heads) for number, heads in enumerate(layers, 1)}
+    falls = [(own[-1], number) for number, own in spectra.items() if own[0]]
+    if not falls:
+        return f"{kind} is zero in every layer."
+    (least, steep), (most, flat) = min(falls), max(falls)
+    end = f"is {_share(least)} of the largest"
+    if len(falls) > 1 and _share(least) == _share(most):
+        every = "every layer" if len(falls) == len(layers) else f"{len(falls)} layers"
+        end += f" in {every}"
+    elif len(falls) > 1:
+        end += f" in layer {steep}, where it falls most, and {_share(most)} in layer {flat}"
+    return f"The smallest singular value of {kind} {end}."
 
 
 def _share(value: float) -> str:
@@ -146,29 +135,26 @@ def _share(value: float) -> str:
 
 
 def _lead(info: Info, values: Mapping[str, Array]) -> str:
-    ov = [head.stable_rank for layer in info.layers for head in layer.ov]
-    qk = [head.stable_rank for layer in info.layers for head in layer.qk]
-    full = len(info.layers[0].ov[0].singular_values)
-    most = len(info.layers[0].qk[0].singular_values)
-    there, they, look = f"There are {len(ov)} heads", "they move", "they look"
-    if len(ov) == 1:
+    known = [[head for heads in each for head in heads] for each in products(info).values()]
+    count = len(known[0])
+    there, they, look = f"There are {count} heads", "they move", "they look"
+    if count == 1:
         there, they, look = "There is 1 head", "it moves", "it looks"
-    said = (
-        f"{there}. What {they} (OV) has stable rank {min(ov):.1f} to {max(ov):.1f} of {full}; "
-        f"what {look} for (QK), {min(qk):.1f} to {max(qk):.1f} of "
-        f"{most}."
+    ranks = [[head.stable_rank for head in heads] for heads in known]
+    ov, qk = (
+        f"{min(own):.1f} to {max(own):.1f} of {len(heads[0].singular_values)}"
+        for own, heads in zip(ranks, known, strict=True)
     )
-    sinks = int((values["sinks"] > SINK).sum()) if "sinks" in values else 0
-    spread = int((values["entropy"] > EVEN).sum()) if "entropy" in values else 0
+    said = f"{there}. What {they} (OV) has stable rank {ov}; what {look} for (QK), {qk}."
     parts = []
-    if sinks:
+    if "sinks" in values and (sinks := int((values["sinks"] > SINK).sum())):
         give, their = ("gives", "its") if sinks == 1 else ("give", "their")
         parts.append(
             f"{sinks} {give} more than {100 * SINK:.0f}% of {their} attention to one token"
         )
-    if spread:
+    if "entropy" in values and (spread := int((values["entropy"] > EVEN).sum())):
         give, their = ("spreads", "its") if spread == 1 else ("spread", "their")
-        parts.append(f"{spread} {give} {'it' if sinks else f'{their} attention'} nearly evenly")
+        parts.append(f"{spread} {give} {'it' if parts else f'{their} attention'} nearly evenly")
     return f"{said} On this input {' and '.join(parts)}." if parts else said
 
 
@@ -189,7 +175,7 @@ def what_weights_are_like(bench: Workbench) -> Part:
         how=f"Ranks and coincidences are read off the stored weights, which are rounded to "
         f"{info.roundoff:.1g}: weights that are special up to rounding are called nearly special. "
         "The gauge compares stored bases with balanced ones; 1 is balanced.",
-        command=f"segre model info {bench.argument}",
+        command=bench.asking("model info"),
         data={
             **{key: document[key] for key in _KEPT},
             "special": {"exactly": len(exactly), "nearly": len(nearly)},
@@ -202,18 +188,16 @@ def what_weights_are_like(bench: Workbench) -> Part:
 def special_layers(info: Info) -> tuple[list[int], list[int]]:
     """The layers at special points, and those that are only nearly at some."""
     special = [layer for layer in info.layers if layer.special]
-    exactly = [
-        layer.number for layer in special if not all(_NEARLY.search(x) for x in layer.special)
-    ]
+    exactly = [one.number for one in special if not all(map(_NEARLY.search, one.special))]
     return exactly, [layer.number for layer in special if layer.number not in exactly]
 
 
 def _conditions(info: Info) -> str:
     """Where the worst condition number is, and what that means."""
     worst, where, name = max(
-        (head.condition or 1.0, layer.number, name)
-        for layer in info.layers
-        for name, heads in (("OV", layer.ov), ("QK", layer.qk))
+        (head.condition or 1.0, number, name)
+        for name, layers in products(info).items()
+        for number, heads in enumerate(layers, 1)
         for head in heads
     )
     lost = 1 / info.roundoff
@@ -234,8 +218,8 @@ def _specially(info: Info) -> str:
         return "No special points were found: up to rounding, these weights are generic."
     layers = len({number for number, _ in special})
     number, text = special[0]
-    are = "is" if layers == 1 else "are"
     return (
-        f"{layers} of {len(info.layers)} layers {are} at special points, or nearly, where more "
-        f"parameters are redundant than counted: in layer {number}, {text}."
+        f"{layers} of {len(info.layers)} layers {'is' if layers == 1 else 'are'} at special "
+        "points, or nearly, where more parameters are redundant than counted: in layer "
+        f"{number}, {text}."
     )

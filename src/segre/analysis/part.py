@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from segre.finding import ProvedBy, Status, labelled
+from segre.json_data import stated
 from segre.shown import Shown
 
 
@@ -69,17 +70,5 @@ class Part(Shown):
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        return {
-            "key": self.key,
-            "title": self.title,
-            "status": self.status,
-            "proved_by": self.proved_by,
-            "lead": self.lead,
-            "how": self.how,
-            "command": self.command,
-            "notes": list(self.notes),
-            "takeaways": dict(self.takeaways),
-            "data": None if self.data is None else dict(self.data),
-            "reason": self.reason or None,
-            "seconds": round(self.seconds, 3),
-        }
+        names = "key title status proved_by lead how command notes takeaways data"
+        return stated(self, names, reason=self.reason or None, seconds=round(self.seconds, 3))

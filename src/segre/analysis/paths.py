@@ -68,9 +68,7 @@ def _summed(bench: Workbench) -> Part:
     error = furthest(done.output, sums.total)
     shares, bias = [float(one) for one in sums.shares], float(sums.bias_share)
     through = [[float(one) for one in layer] for layer in heads]
-    options = bench.options(
-        length=len(done.X), text=bench.text_given, seed=bench.seed, memory=bench.memory
-    )
+    asked = {"length": len(done.X), "text": bench.text_given, "seed": bench.seed}
     return Part(
         status="measured",
         lead=f"{_paths(sum(sums.counts))} through its heads. "
@@ -79,7 +77,7 @@ def _summed(bench: Workbench) -> Part:
         "linear maps that they were. The sum over all paths is computed without listing them; it "
         f"equals the output up to a relative error of {error:.1e}. The share of a term is "
         "`<term, output> / |output|^2`; with the biases, shares add up to one.",
-        command=f"segre model paths {bench.argument}{options}",
+        command=bench.asking("model paths", **asked, memory=bench.memory),
         data={
             "kind": "sums",
             "variant": str(RECORDED_VARIANT),

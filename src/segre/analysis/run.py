@@ -21,7 +21,7 @@ from segre.errors import CheckpointError, SegreError, SpecError, is_due_to
 from segre.files import is_standard_input, shown
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.progress import Progress, quiet
-from segre.json_data import json_data
+from segre.json_data import json_data, stated
 from segre.models import Source, Spec
 from segre.shown import Tabular
 from segre.values import quote
@@ -74,21 +74,9 @@ class Analysis(Tabular):
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        found = {
-            "format": "segre-analysis",
-            "version": 1,
-            "segre": __version__,
-            "target": self.target,
-            "name": self.name,
-            "spec": str(self.spec),
-            "digest": self.spec.digest,
-            "parameters": self.spec.parameters,
-            "weights": self.weights,
-            "seed": self.seed,
-            "command": self.command,
-            "parts": [part.document() for part in self.parts],
-        }
-        return dict(json_data(found))
+        known = {"format": "segre-analysis", "version": 1, "segre": __version__}
+        known |= {"spec": str(self.spec), **stated(self.spec, "digest parameters")}
+        return dict(json_data(stated(self, "target name weights seed command parts", **known)))
 
 
 def analyze(

@@ -26,7 +26,7 @@ from segre.files import shown
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.progress import Progress, quiet
 from segre.inspect.diagnose import Diagnosis
-from segre.json_data import json_data
+from segre.json_data import json_data, stated
 from segre.models import Source, with_attention
 from segre.shown import Tabular
 from segre.transformer.spec import Transformer
@@ -65,18 +65,9 @@ class SideBySide(Tabular):
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        found = {
-            "format": "segre-side-by-side",
-            "version": 1,
-            "segre": __version__,
-            "command": self.command,
-            "designs": self.designs.document(),
-            "one": self.one.document(),
-            "two": self.two.document(),
-            "diff": None if self.changes is None else self.changes.document(),
-            "no_diff": self.no_diff or None,
-        }
-        return dict(json_data(found))
+        known = {"format": "segre-side-by-side", "version": 1, "segre": __version__}
+        known |= {"diff": self.changes and self.changes.document(), "no_diff": self.no_diff or None}
+        return dict(json_data(stated(self, "command designs one two", **known)))
 
 
 def side_by_side(

@@ -161,10 +161,14 @@ class Workbench:
             )
         return self.model
 
+    def asking(self, verb: str, **given: Any) -> str:
+        """The command that asks about the target alone, with the options that are given."""
+        return f"segre {verb} {self.argument}{self.options(**given)}"
+
     def command(self, only: Collection[str] = ()) -> str:
         """The command that asks about the target in the same way, or about some parts."""
-        options = self.options(only=",".join(only) or None, **self.inputs_given, memory=self.memory)
-        return f"segre analyze {self.argument}{options}"
+        asked = {"only": ",".join(only) or None, **self.inputs_given}
+        return self.asking("analyze", **asked, memory=self.memory)
 
     @property
     def inputs_given(self) -> dict[str, Any]:

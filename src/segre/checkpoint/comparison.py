@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 
@@ -25,12 +25,8 @@ Verdict = Literal[
     "different",
     "undecided",
 ]
-_UP_TO: dict[str, Verdict] = {  # by type, if its rounding shows in outputs
-    "BF16": "same up to bf16 rounding",
-    "F16": "same up to fp16 rounding",
-    "F8_E4M3": "same up to fp8 rounding",
-    "F8_E5M2": "same up to fp8 rounding",
-}
+# By type, if its rounding shows in outputs: how it is called.
+_ROUNDED = {"BF16": "bf16", "F16": "fp16", "F8_E4M3": "fp8", "F8_E5M2": "fp8"}
 
 
 def same_up_to(dtype: DType) -> Verdict:
@@ -39,7 +35,8 @@ def same_up_to(dtype: DType) -> Verdict:
     >>> same_up_to(np.dtype("float16")), same_up_to(np.dtype("float32"))
     ('same up to fp16 rounding', 'same function')
     """
-    return _UP_TO.get(dtype_name(dtype), "same function")
+    known = _ROUNDED.get(dtype_name(dtype))
+    return "same function" if known is None else cast("Verdict", f"same up to {known} rounding")
 
 
 class Judged(Unbounded, Tabular):
@@ -88,8 +85,7 @@ class Comparison(Judged):
     @property
     def rounding(self) -> str | None:
         """The type whose rounding may show in outputs, of two that are the same: bf16."""
-        up_to = _UP_TO.get(self.type)
-        return up_to.split()[3] if up_to is not None and self.same else None
+        return _ROUNDED.get(self.type) if self.same else None
 
     @property
     def said(self) -> str:

@@ -31,12 +31,9 @@ _NONE = {"scale": "standard", "window": "none", "rescale": "none"}
 
 def unknown(one: Model, two: Model) -> str:
     """Differences between the configs that segre cannot judge, in words; may be empty."""
-    keys = unknown_differences(one.store.config, two.store.config)
-    said = (
-        f"config.json differs in {', '.join(keys)}, and segre does not know whether that "
-        "changes the function"
-    )
-    return said if keys else ""
+    keys = ", ".join(unknown_differences(one.store.config, two.store.config))
+    said = f"config.json differs in {keys}, and segre does not know whether that changes"
+    return f"{said} the function" if keys else ""
 
 
 def differing_keys(one: Transformer, two: Transformer) -> list[str]:
@@ -62,11 +59,9 @@ def _turn_alike(one: Transformer, two: Transformer) -> bool:
     if one.rotary_dim != two.rotary_dim:
         return False
     steps = {one.t, *(min(one.t, length) for spec in (one, two) for length in lengths(spec))}
-    for t in steps:
-        ours, theirs = (frequencies(replace(spec, t=t)).floats() for spec in (one, two))
-        if not np.allclose(ours, theirs, rtol=_ALIKE, atol=0):
-            return False
-    return True
+    turns = ([frequencies(replace(x, t=t)).floats() for t in sorted(steps)] for x in (one, two))
+    ours, theirs = map(np.concatenate, turns)
+    return bool(np.allclose(ours, theirs, rtol=_ALIKE, atol=0))
 
 
 def lengths(spec: Transformer) -> tuple[int, ...]:
@@ -118,8 +113,7 @@ def scales_apart(one: Model, two: Model) -> str:
 
 def restated(two: Model, one: Model) -> Model:
     """The second checkpoint, with scores scaled as in the first: its queries make up for it."""
-    names = query_factors(two.spec)
-    found = _ratios(one.spec, two.spec)
+    names, found = query_factors(two.spec), _ratios(one.spec, two.spec)
     return replace(two, factors={part: dict.fromkeys(names, x) for part, x in found.items()})
 
 

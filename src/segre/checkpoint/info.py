@@ -20,7 +20,7 @@ from segre.checkpoint.model import Model
 from segre.checkpoint.planes import free_planes
 from segre.checkpoint.reduce import Reduced, reduced
 from segre.checkpoint.strata import duplicate_units, equal_experts, equal_patterns, listed
-from segre.checkpoint.units import SHARED, UNITS, biased, dead_units, kinds, unit_norms
+from segre.checkpoint.units import SHARED, UNITS, biased, dead_units, kinds, unit_norms, unit_sizes
 from segre.errors import UnsupportedError
 from segre.fields.interface import Array
 from segre.fields.threads import threads_for
@@ -299,13 +299,11 @@ def _norms(found: Reduced) -> Norms:
 
 def _units(spec: Transformer, w: Tensors, kind: str) -> Units:
     dead = dead_units(spec, w, kind).ravel()
-    reads, writes = unit_norms(w, kind)
-    size = reads * writes
-    if f"{kind}_gate" in w:
-        gate = (w[f"{kind}_gate"] ** 2).sum(axis=-1)
-        if bias := biased(w, kind, "gate"):
-            gate = gate + w[bias][..., 0] ** 2
-        size = size * np.sqrt(gate)
+    size = unit_sizes(w, kind)
+    if bias := biased(w, kind, "gate"):
+        reads, writes = unit_norms(w, kind)
+        gate = (w[f"{kind}_gate"] ** 2).sum(axis=-1) + w[bias][..., 0] ** 2
+        size = reads * writes * np.sqrt(gate)
     size = size.ravel()
     usual = 0.0 if dead.all() else float(np.median(size[~dead]))
     weak = (size < WEAK * usual) & ~dead
@@ -318,14 +316,12 @@ def _units(spec: Transformer, w: Tensors, kind: str) -> Units:
 
 
 def _special_heads(name: str, heads: tuple[Product, ...], roundoff: float) -> Iterator[str]:
-    lacking = np.array([not head.full for head in heads])
-    if lacking.any():
-        yield f"{name} is rank-deficient in heads {listed(np.flatnonzero(lacking))}"
     limit = min(DEGENERATE, 1 / roundoff)
-    worst = np.array([head.condition or 1.0 for head in heads])
-    near = (worst > limit) & ~lacking
-    if near.any():
-        yield f"{name} is nearly rank-deficient in heads {listed(np.flatnonzero(near))}"
+    lacking = np.array([not head.full for head in heads])
+    near = np.array([(head.condition or 1.0) > limit for head in heads]) & ~lacking
+    for chosen, how in ((lacking, ""), (near, "nearly ")):
+        if chosen.any():
+            yield f"{name} is {how}rank-deficient in heads {listed(np.flatnonzero(chosen))}"
 
 
 def _special_patterns(spec: Transformer, w: Tensors) -> Iterator[str]:
@@ -337,10 +333,9 @@ def _special_patterns(spec: Transformer, w: Tensors) -> Iterator[str]:
 def _special_units(name: str, units: Units | None) -> Iterator[str]:
     if units is None:
         return
-    if units.dead:
-        yield f"{name} {listed(np.array(units.dead) - 1)} have zero output"
-    if units.weak:
-        yield f"{name} {listed(np.array(units.weak) - 1)} have almost zero output"
+    for numbers, what in ((units.dead, "zero"), (units.weak, "almost zero")):
+        if numbers:
+            yield f"{name} {listed(np.array(numbers) - 1)} have {what} output"
     pairs = [(i - 1, j - 1) for i, j in units.duplicates]
     yield from _pairs(name, pairs, "parallel input weights")
 

@@ -6,8 +6,7 @@ A text is read with the tokenizer of the model's directory.
 from __future__ import annotations
 
 import codecs
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -133,12 +132,11 @@ def require_tokens(model: Model, ids: Any) -> Array:
 def token_name(model: Model, inputs: Inputs, position: int) -> str | None:
     """The token at a position, if it is the same in all inputs and there is a tokenizer to ask."""
     found = {int(ids[position]) for batch in inputs.batches for ids in batch}
-    if len(found) != 1 or model.folder is None:
-        return None
     try:
-        return str(_tokenizer(model).id_to_token(found.pop()))
+        text = _tokenizer(model).id_to_token(found.pop()) if len(found) == 1 else None
     except SegreError:
         return None
+    return None if text is None else str(text)
 
 
 def token_texts(model: Model, numbers: Sequence[int]) -> dict[int, str]:
@@ -249,8 +247,8 @@ def common_inputs(
         found = random_tokens(one, count, length, seed)
     else:
         require_same_tokenizer(one, two)
-        reader = one if _file(one) is not None or _file(two) is None else two
-        found = read_text(reader, text, count, length)
+        readers = (x for x in (one, two) if x.folder and (x.folder / TOKENIZER).is_file())
+        found = read_text(next(readers, one), text, count, length)
     return found, [Tokens(batch) for batch in found.batches]
 
 
@@ -290,8 +288,6 @@ class Way:
 def require_same_tokenizer(one: Model, two: Model) -> None:
     """Refuse two checkpoints whose tokenizers use an id for different tokens."""
     ours, theirs = _tokens(one), _tokens(two)
-    if ours is None or theirs is None:
-        return
     apart = [number for number in ours.keys() & theirs.keys() if ours[number] != theirs[number]]
     if apart:
         first = min(apart)
@@ -301,28 +297,10 @@ def require_same_tokenizer(one: Model, two: Model) -> None:
         )
 
 
-def _file(model: Model) -> Path | None:
-    file = None if model.folder is None else model.folder / TOKENIZER
-    return file if file is not None and file.is_file() else None
-
-
-def _tokens(model: Model) -> dict[int, str] | None:
-    """The tokens by number, as tokenizer.json has them; None if there is none that can be read."""
-    file = _file(model)
-    if file is None:
-        return None
+def _tokens(model: Model) -> dict[int, str]:
+    """The tokens by number; none if no tokenizer can be read, which is said by what needs one."""
     try:
-        data = json.loads(read_given(file, LARGEST_TOKENIZER))
-        return _listed(data)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        return None  # said by what needs it
-
-
-def _listed(data: Mapping[str, Any]) -> dict[int, str]:
-    vocab = data["model"]["vocab"]
-    if isinstance(vocab, list):  # of Unigram: tokens with their scores
-        out = {number: str(entry[0]) for number, entry in enumerate(vocab)}
-    else:
-        out = {int(number): str(token) for token, number in vocab.items()}
-    added = data.get("added_tokens") or []
-    return out | {int(token["id"]): str(token["content"]) for token in added}
+        vocabulary = _tokenizer(model).get_vocab()
+    except SegreError:
+        return {}
+    return {number: token for token, number in vocabulary.items()}

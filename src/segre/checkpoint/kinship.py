@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,7 @@ from segre.checkpoint.layout import Tensors
 from segre.checkpoint.likeness import head_likeness
 from segre.checkpoint.match import match_latents
 from segre.checkpoint.model import Model, Progress, no_progress
-from segre.checkpoint.reduce import reduced
-from segre.checkpoint.structure import into_stream
+from segre.checkpoint.structure import layers_in_one_stream
 from segre.checkpoint.units import signed, unit_sizes
 from segre.fields.interface import Array
 from segre.json_data import stated
@@ -32,6 +32,11 @@ from segre.transformer.spec import Transformer
 NULL_PAIRS, NULL_MODELS, NULL_MOST = 270, 60, 0.554
 NULL_ERROR = 3 / NULL_PAIRS  # below this: 95 % confidence, if pairs are independent and none fails
 _NULL = {"pairs": NULL_PAIRS, "models": NULL_MODELS, "mean": 0.135, "most": NULL_MOST, "related": 0}
+TRAINED_APART = (
+    f"none of {NULL_PAIRS} pairs of {NULL_MODELS} independently trained models had more than "
+    f"{NULL_MOST:.1%}: false positives below {ceil(1000 * NULL_ERROR) / 10}% "
+    "(95% confidence, assuming independent pairs)"
+)
 THRESHOLD = 0.65  # of the nearest relatives in the other model, for a common origin
 SPREADS = 3.0  # and so many standard deviations above what exchangeable units would give
 HALF = 0.5  # what exchangeable units give
@@ -148,15 +153,9 @@ def _head_sizes(w: Tensors) -> Array:
 
 def _in_one_basis(one: Model, two: Model) -> Iterator[tuple[str, Tensors, Tensors]]:
     """The layers of both, reduced; the second in the basis of the stream of the first."""
-    for a, b in zip(reduced(one), reduced(two), strict=True):
-        w = b.tensors
-        if a.part == "embed":
-            move = into_stream(one, two, a.tensors, w)
-        if a.part in ("embed", "head"):
-            continue
-        move(a.part, w)
-        match_latents(one.spec, a.part, a.tensors, w)
-        yield a.part, a.tensors, w
+    for a, b in zip(*layers_in_one_stream(one, two), strict=True):
+        match_latents(one.spec, a.part, a.tensors, b.tensors)
+        yield a.part, a.tensors, b.tensors
 
 
 # --- likeness ---------------------------------------------------------------------------------

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import combinations
-from math import ceil
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -24,14 +23,7 @@ from segre.checkpoint.function import (
     require_same_scale,
 )
 from segre.checkpoint.grids import Grid, grid_of
-from segre.checkpoint.kinship import (
-    NULL_ERROR,
-    NULL_MODELS,
-    NULL_MOST,
-    NULL_PAIRS,
-    Kinship,
-    kinship,
-)
+from segre.checkpoint.kinship import TRAINED_APART, Kinship, kinship
 from segre.checkpoint.model import Model, Progress, no_progress, unit_roundoff
 from segre.checkpoint.noise import Change, change
 from segre.checkpoint.one_form import in_one_form
@@ -75,11 +67,6 @@ SPACING = 1.0  # rounding changes a number by at most this, in spacings of the t
 ZEROED = 0.01  # numbers that became zero, for pruning
 LOST = -0.4  # growth of squares by the square of the change: 1 for noise, -1 for numbers removed,
 SURE = 10.0  # if the change is so many times larger than what chance does to that
-_TRAINED_APART = (
-    f"none of {NULL_PAIRS} pairs of {NULL_MODELS} independently trained models had more than "
-    f"{NULL_MOST:.1%}: false positives below {ceil(1000 * NULL_ERROR) / 10}% "
-    "(95% confidence, assuming independent pairs)"
-)
 
 
 @dataclass(frozen=True)
@@ -151,7 +138,7 @@ class Lineage(Unbounded, Tabular):
             return ""
         digits = max(pair.digits for pair in self.pairs) - 2
         ends = dict.fromkeys(f"{x:.{digits}%}" for x in (limits[0], limits[-1]))
-        return f"threshold {' to '.join(ends)}; {_TRAINED_APART}"
+        return f"threshold {' to '.join(ends)}; {TRAINED_APART}"
 
     @property
     def verdict(self) -> Kind | None:

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ from segre.errors import CheckpointError, TooLargeError
 from segre.fields.interface import Array
 from segre.fields.threads import threads_for
 from segre.files import shown
+from segre.geometry import progress
 from segre.models.family import BEFORE, BESIDE, Family
 from segre.models.registry import family_of, from_config
 from segre.models.stored import Stored
@@ -34,11 +35,8 @@ from segre.transformer.forward import WeightSource
 from segre.transformer.spec import Transformer
 from segre.values import quote
 
-Progress = Callable[[str, int, int], None]
-
-
-def no_progress(_stage: str, _done: int, _total: int) -> None:
-    """Say nothing."""
+Progress: TypeAlias = progress.Progress
+no_progress = progress.quiet
 
 
 @dataclass
@@ -81,7 +79,7 @@ class Model(Brief):
         cls, spec: Transformer, seed: int, name: str, family: str = "", folder: Path | None = None
     ) -> Model:
         """A model with random weights, as before training."""
-        store = Store(folder, {}, None, name)
+        store = Store(folder, {}, name=name)
         logits = spec.with_output("logits") if spec.output == "softmax" else spec
         tensors = Drawn(logits, seed)
         return cls(store, family, logits, {}, design=spec, tensors=tensors, random=seed)

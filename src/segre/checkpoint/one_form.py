@@ -122,21 +122,19 @@ def in_one_design(one: Model, two: Model) -> OneForm:
 
     If the designs still differ, both are returned as they were given.
     """
-    keys = set(differing_keys(one.spec, two.spec))
-    if not keys and _tensors(one) == _tensors(two):
-        return OneForm(one, two)
-    with_layers = ("attn", "dense") if "layers" in keys else ()
-    if not keys <= {*SIZES, *with_layers}:
-        return OneForm(one, two)
+    keys, given = set(differing_keys(one.spec, two.spec)), OneForm(one, two)
+    allowed = {*SIZES, *(("attn", "dense") if "layers" in keys else ())}
+    if not keys <= allowed or (not keys and _tensors(one) == _tensors(two)):
+        return given
     both = Parts.of(one), Parts.of(two)
     if keys & {"layers", "ff"}:
         for each in both:
             _leave_out(each)
         if both[0].spec.layers != both[1].spec.layers:
-            return OneForm(one, two)
+            return given
     specs = [_common(own.spec, other.spec) for own, other in (both, both[::-1])]
     if differing_keys(*specs) or (keys - {"vocab"} and not _served(specs[0])):
-        return OneForm(one, two)
+        return given
     said = []
     for name, each, spec in zip(("the first", "the second"), both, specs, strict=True):
         _fit(each, spec)

@@ -53,12 +53,7 @@ def load(source: Source, seed: int = 0, *, memory: int = DEFAULT_LIMIT) -> Model
 
     Other tensors than those of the layers and embeddings do not matter, and may be unknown.
     """
-    if isinstance(source, Model) or not trained(source):
-        found = open_model(source, seed).trunk
-    else:
-        store = opened(source)
-        _require_known(store.config, store.name)
-        found = described(store, trunk=True)
+    found = open_model(source, seed).trunk
     largest = largest_stage(found.spec)
     found.require_memory("the weights of one sub-layer, stored and as floats,", 8 * largest, memory)
     if found.random is not None:  # not all at once; but drawing them takes as long as running them

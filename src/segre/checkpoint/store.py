@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -74,29 +74,26 @@ class Entry:
 OPEN: WeakSet[Store] = WeakSet()
 
 
+@dataclass(eq=False, repr=False)
 class Store:
     """The config and the tensors of a model, for use in `with`; `name` is how errors call it."""
 
-    def __init__(
-        self,
-        directory: Path | None,
-        config: dict[str, Any],
-        index: dict[str, Any] | None,
-        name: str = "",
-    ) -> None:
-        self.directory = directory
-        self.name = name or str(directory)
-        self.alone = False  # one file of a directory that is not the model's own
-        self.config = config
-        self.changed = False  # the config is not that of the directory
-        self.index = index
-        self.tokenizer: Any = None  # of its directory, once it was read
-        self.entries: dict[str, Entry] = {}
-        self.metadata: dict[str, dict[str, str]] = {}
-        self._arrays: dict[str, Array] = {}
-        self._mapped: dict[str, Safetensors] = {}  # by tensor: its file, if it is mapped
-        self._finite: set[str] = set()  # tensors of files that were read, and found to be finite
-        self._seen: dict[Path, Identity] = {}  # its files, as they were when they were opened
+    directory: Path | None
+    config: dict[str, Any]
+    index: dict[str, Any] | None = None
+    name: str = ""
+    alone: bool = False  # one file of a directory that is not the model's own
+    changed: bool = False  # the config is not that of the directory
+    tokenizer: Any = None  # of its directory, once it was read
+    entries: dict[str, Entry] = field(default_factory=dict)
+    metadata: dict[str, dict[str, str]] = field(default_factory=dict)
+    _arrays: dict[str, Array] = field(default_factory=dict)
+    _mapped: dict[str, Safetensors] = field(default_factory=dict)  # by tensor: its file, if mapped
+    _finite: set[str] = field(default_factory=set)  # tensors of files that are known to be finite
+    _seen: dict[Path, Identity] = field(default_factory=dict)  # its files, as they were opened
+
+    def __post_init__(self) -> None:
+        self.name = self.name or str(self.directory)
         OPEN.add(self)
 
     @classmethod
@@ -118,9 +115,8 @@ class Store:
         own = directory / CONFIG
         with reading(own, "cannot be read"):
             seen = identity(own)
-        store = cls(directory, read_json(own, LONGEST_CONFIG), index, name or str(path))
-        store._seen[own] = seen
-        store.alone = alone
+        config = read_json(own, LONGEST_CONFIG)
+        store = cls(directory, config, index, name or str(path), alone, _seen={own: seen})
         for file in files:
             store._add(file)
         if index is not None:
@@ -130,7 +126,7 @@ class Store:
     @classmethod
     def of(cls, name: str, config: Mapping[str, Any], arrays: Mapping[str, Array]) -> Store:
         """Arrays in memory, without copies: later changes to them are visible."""
-        store = cls(None, dict(config), None, name)
+        store = cls(None, dict(config), name=name)
         for key, array in arrays.items():
             if array.dtype not in DTYPES.values():
                 raise refusal(

@@ -9,7 +9,7 @@ the two. What was found is undone in a view of one of the two, so that the rest 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -19,7 +19,7 @@ from segre.checkpoint.elements import copied_rows
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.match import Finder, centred, unembedding_products
 from segre.checkpoint.model import Model
-from segre.checkpoint.reduce import reduced
+from segre.checkpoint.reduce import Reduced, reduced
 from segre.checkpoint.store import Store
 from segre.fields.interface import Array
 from segre.symmetry.basis import Basis
@@ -146,17 +146,10 @@ def _listed(layers: list[int]) -> str:
 
 def layer_likeness(one: Model, two: Model) -> Array:
     """Cosines of all layers of one to all layers of two, (layers, layers)."""
-    first, second = [], []
-    others = reduced(two)
-    for a in reduced(one):
-        if a.part == "embed":
-            move = into_stream(one, two, a.tensors, next(others).tensors)
-        elif a.part != "head":
-            first.append(_sums(a.tensors, one.spec.d))
-    for b in others:
-        if b.part not in ("embed", "head"):
-            move(b.part, b.tensors)
-            second.append(_sums(b.tensors, one.spec.d))
+    first, second = (
+        [_sums(found.tensors, one.spec.d) for found in layers]
+        for layers in layers_in_one_stream(one, two)
+    )
     ours, theirs = (map(np.array, zip(*sums, strict=True)) for sums in (first, second))
     return np.asarray(np.mean([a @ b.T for a, b in zip(ours, theirs, strict=True)], axis=0))
 
@@ -178,7 +171,21 @@ def _sums(w: Tensors, d: int) -> list[Array]:
 # --- the stream -------------------------------------------------------------------------------
 
 
-def into_stream(one: Model, two: Model, a: Tensors, b: Tensors) -> Callable[[str, Tensors], None]:
+def layers_in_one_stream(one: Model, two: Model) -> tuple[Iterator[Reduced], Iterator[Reduced]]:
+    """The reduced layers of both, those of the second in the basis of the stream of the first."""
+    ours, theirs = reduced(one), reduced(two)
+    move = _into_stream(one, two, next(ours).tensors, next(theirs).tensors)
+
+    def moved() -> Iterator[Reduced]:
+        for found in theirs:
+            if found.part != "head":
+                move(found.part, found.tensors)
+                yield found
+
+    return (found for found in ours if found.part != "head"), moved()
+
+
+def _into_stream(one: Model, two: Model, a: Tensors, b: Tensors) -> Callable[[str, Tensors], None]:
     """Moves parts of the second, in place, into the basis of the stream of the first.
 
     It is found from the reduced token tables.

@@ -146,8 +146,7 @@ def point(out: Out, layer: Path, a: int | None) -> None:
 )
 def ci(out: TableOut, grid: str, matrix: Path | None, **asked: Any) -> None:
     """Components of a conditional-independence variety with hidden variables."""
-    from segre.variety.ci import components
-    from segre.variety.ci_matrix import read_matrix
+    from segre.variety.ci import components, read_matrix
 
     sizes = re.fullmatch(r"([0-9]{1,6})[xX]([0-9]{1,6})", grid)
     if sizes is None:

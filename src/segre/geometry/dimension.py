@@ -22,9 +22,8 @@ from segre.geometry.alive import piecewise
 from segre.geometry.at_any_size import at_any_size, by_theorem, proved_by_theorem
 from segre.geometry.balls import BallMinor, ball_minor
 from segre.geometry.closed_form import ambient, closed_form
-from segre.geometry.defect import with_defect
 from segre.geometry.estimate import estimate
-from segre.geometry.gap import suspects
+from segre.geometry.gap import suspects, with_defect
 from segre.geometry.independence import (
     Independence,
     only_in_balls,
@@ -36,12 +35,11 @@ from segre.geometry.memory import (
     bytes_for_symmetries,
     require_memory,
 )
-from segre.geometry.point import POINTS, Point
+from segre.geometry.point import POINTS, Point, undefined_stage
 from segre.geometry.progress import Progress, quiet
 from segre.geometry.random_rank import sampled
 from segre.geometry.rank import JacobianRank, SymmetryRank, jacobian_rank, symmetry_rank
 from segre.geometry.redundancy import asked_for, counted
-from segre.geometry.undefined import undefined_stage
 from segre.geometry.wider import Wider, wider_bound
 from segre.models import Source, architecture
 from segre.theorems import apply

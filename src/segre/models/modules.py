@@ -13,8 +13,7 @@ from typing import Any
 from segre.errors import SpecError
 from segre.models.config import Config
 from segre.models.family import Family, Values
-from segre.models.stored import Names, Stored, linear, norm
-from segre.transformer.spec import Transformer
+from segre.models.stored import Names, Stored, linear, maps, norm, parts
 from segre.values import quote
 
 ATTENTION, LAYER, ENCODER = "MultiheadAttention", "TransformerEncoderLayer", "TransformerEncoder"
@@ -110,32 +109,23 @@ def _read(config: Config) -> Values:
     return out
 
 
-def _attention_tensors(at: str) -> Names:
-    return {
-        f"{at}in_proj_weight": Stored(("W_Q", "W_K", "W_V")),
-        f"{at}in_proj_bias": Stored(("b_Q", "b_K", "b_V")),
-        **linear(f"{at}out_proj", "O"),
-    }
-
-
-def _tensors(_spec: Transformer, part: str, config: Config) -> Names:
-    kind = config.family.base_class
-    if part in ("embed", "head"):
-        return norm("norm", "norm") if part == "head" else {}
-    if kind == ATTENTION:
-        return _attention_tensors("")
-    at = f"layers.{int(part) - 1}." if kind == ENCODER else ""
-    return {
-        **_attention_tensors(f"{at}self_attn."),
-        **linear(f"{at}linear1", "up"),
-        **linear(f"{at}linear2", "down"),
-        **norm(f"{at}norm1", "norm1", "post1"),
-        **norm(f"{at}norm2", "norm2", "post2"),
-    }
-
-
+_HEADS: Names = {
+    "in_proj_weight": Stored(("W_Q", "W_K", "W_V")),
+    "in_proj_bias": Stored(("b_Q", "b_K", "b_V")),
+    **linear("out_proj", "O"),
+}
+_BOTH: Names = {
+    **{f"self_attn.{file}": how for file, how in _HEADS.items()},
+    **maps("", up="linear1", down="linear2"),
+    **norm("norm1", "norm1", "post1"),
+    **norm("norm2", "norm2", "post2"),
+}
 _SIZES: Values = {"activation": "relu", "layer_norm_eps": 1e-5, "norm_first": False, "bias": True}
-_DEFAULTS = {ATTENTION: {"bias": True}, LAYER: _SIZES, ENCODER: {**_SIZES, "norm": False}}
+_KINDS: dict[str, tuple[str, Names, Values]] = {  # where a layer lies, its tensors, defaults
+    ATTENTION: ("", _HEADS, {"bias": True}),
+    LAYER: ("", _BOTH, _SIZES),
+    ENCODER: ("layers.{}.", _BOTH, {**_SIZES, "norm": False}),
+}
 MODULES = {
     f"torch.nn.{name}": Family(
         model_type=f"torch.nn.{name}",
@@ -144,8 +134,8 @@ MODULES = {
         defaults=defaults,
         read=_read,
         prefix="",
-        tensors=_tensors,
+        tensors=parts({}, norm("norm", "norm"), at, layer),
         choices={"pos": "none"},
     )
-    for name, defaults in _DEFAULTS.items()
+    for name, (at, layer, defaults) in _KINDS.items()
 }

@@ -11,8 +11,7 @@ from __future__ import annotations
 import logging
 import textwrap
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,31 +50,6 @@ def require_format(path: Path, formats: tuple[str, ...] = (*STATIC, *INTERACTIVE
     return suffix
 
 
-@contextmanager
-def _picture(path: Path, width: float, height: float) -> Iterator[Any]:
-    """A figure to draw on, in inches; its file is written completely or not at all."""
-    suffix = require_format(path, STATIC)
-    from matplotlib.figure import Figure
-    from matplotlib.text import Text
-    from matplotlib.ticker import LogFormatter
-
-    with _matplotlib().rc_context({"text.parse_math": False}):  # a dollar in a name is a dollar
-        figure = Figure(figsize=(width, height), layout="constrained")
-        yield figure
-        for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
-            if isinstance(axis.get_major_formatter(), LogFormatter):  # which would write formulas
-                axis.set_major_formatter(lambda value, _: plain_number(value))
-                axis.set_minor_formatter(lambda _value, _: "")
-        for text in figure.findobj(
-            Text
-        ):  # half a pair of surrogates in a name of a file is refused
-            assert isinstance(text, Text)
-            text.set_text(text.get_text().encode("utf-8", "replace").decode())
-        with whole_file(path, suffix) as temporary, warnings.catch_warnings():
-            warnings.filterwarnings("ignore", r"Glyph \d+ ")  # no font has it: a box stands for it
-            figure.savefig(temporary, dpi=160)
-
-
 def plain_number(value: float) -> str:
     """A number in a few characters.
 
@@ -112,14 +86,21 @@ def draw(answer: object, path: Path) -> None:
 
 
 def plot(answer: object, path: Path) -> None:
-    """Draw the plots of an answer in one picture."""
-    figures = drawn(answer)
+    """Draw the plots of an answer in one picture; its file is written whole or not at all."""
+    suffix, figures = require_format(path, STATIC), drawn(answer)
+    from matplotlib.figure import Figure as Picture
+    from matplotlib.text import Text
+
     across = min(len(figures), _ACROSS if len(figures) != 4 else 2)
     down = -(-len(figures) // across)
-    notes = " ".join(dict.fromkeys(figure.note for figure in figures if figure.note))
-    said = " ".join(dict.fromkeys(figure.takeaway for figure in figures if figure.takeaway))
+    notes, said = (
+        " ".join(dict.fromkeys(filter(None, words)))
+        for words in zip(*((one.note, one.takeaway) for one in figures), strict=True)
+    )
     height = down * max(figure.height for figure in figures) / _DOTS
-    with _picture(path, max(6.4, 5.2 * across), max(3.4, 0.6 + height)) as page:
+    size = max(6.4, 5.2 * across), max(3.4, 0.6 + height)
+    with _matplotlib().rc_context({"text.parse_math": False}):  # a dollar in a name is a dollar
+        page = Picture(figsize=size, layout="constrained")
         for place, figure in enumerate(figures, 1):
             solid = {"projection": "3d"} if "scene" in figure.layout else {}
             draw_figure(page.add_subplot(down, across, place, **solid), figure)
@@ -128,6 +109,12 @@ def plot(answer: object, path: Path) -> None:
         if 0 < len(notes) <= _CAPTION:
             words = textwrap.fill(notes, 80 * across)
             page.supxlabel(words, fontsize=8, color=_NAMED["@faint"])
+        texts: list[Any] = page.findobj(Text)
+        for text in texts:  # half a pair of surrogates in a name of a file is refused
+            text.set_text(text.get_text().encode("utf-8", "replace").decode())
+        with whole_file(path, suffix) as temporary, warnings.catch_warnings():
+            warnings.filterwarnings("ignore", r"Glyph \d+ ")  # no font has it: a box stands for it
+            page.savefig(temporary, dpi=160)
 
 
 def draw_figure(ax: Any, figure: Figure) -> None:
@@ -139,13 +126,13 @@ def draw_figure(ax: Any, figure: Figure) -> None:
         return
     ends: dict[Any, float] | None = {} if layout.get("barmode") == "stack" else None
     for place, trace in enumerate(shown):
-        kind = trace.get("type", "scatter")
-        if kind == "heatmap":
-            _map(ax, trace)
-        elif kind == "bar":
-            _bars(ax, trace, place, ends)
-        else:
-            _line(ax, trace, place)
+        match trace.get("type", "scatter"):
+            case "heatmap":
+                _map(ax, trace)
+            case "bar":
+                _bars(ax, trace, place, ends)
+            case _:
+                _line(ax, trace, place)
     ax.set_title(textwrap.fill(figure.title, 52), fontsize=10)
     for name in ("x", "y"):
         _axis(ax, name, layout.get(f"{name}axis", {}))
@@ -170,8 +157,7 @@ def _legend(ax: Any, *, below: bool) -> None:
         place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.16), "ncols": min(3, len(names))}
     elif len(names) > _MANY:
         place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
-    short = [textwrap.shorten(name, _LONG, placeholder="…") for name in names]
-    short = [name if len(name) <= _LONG else f"{name[: _LONG - 1]}…" for name in short]
+    short = [name if len(name) <= _LONG else f"{name[: _LONG - 1]}…" for name in names]
     ax.legend(lines, short, frameon=False, fontsize=8, **place)
 
 
@@ -321,13 +307,14 @@ def _axis(ax: Any, name: str, given: Mapping[str, Any]) -> None:
 
     axis = ax.xaxis if name == "x" else ax.yaxis
     axis.set_label_text(given.get("title", {}).get("text", ""), fontsize=9)
-    mapped = bool(ax.images)
     if given.get("type") == "log":
-        getattr(ax, f"set_{name}scale")("log")
+        ax.set(**{f"{name}scale": "log"})
         low, high = axis.get_view_interval()
         if high < 100 * low:
             axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    elif given.get("tickformat") == "d" and not mapped:
+        axis.set_major_formatter(lambda value, _: plain_number(value))  # others write formulas
+        axis.set_minor_formatter(lambda _value, _: "")
+    elif given.get("tickformat") == "d" and not ax.images:
         axis.set_major_locator(MaxNLocator(12, integer=True))
     if "tickvals" in given:
         values = given["tickvals"]
@@ -336,10 +323,9 @@ def _axis(ax: Any, name: str, given: Mapping[str, Any]) -> None:
     if given.get("tickformat") == "~s":
         axis.set_major_formatter(EngFormatter(sep=""))
     if given.get("rangemode") == "tozero":
-        low = min(0, axis.get_view_interval()[0])
-        getattr(ax, f"set_{name}lim")(**{"left" if name == "x" else "bottom": low})
+        ax.set(**{f"{name}lim": (min(0, axis.get_view_interval()[0]), None)})
     if "range" in given:
-        getattr(ax, f"set_{name}lim")(*given["range"])
-    if given.get("autorange") == "reversed" and not mapped:
+        ax.set(**{f"{name}lim": given["range"]})
+    if given.get("autorange") == "reversed" and not ax.images:
         axis.set_inverted(True)
     axis.set_tick_params(labelsize=8)

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from math import inf
+from operator import gt
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from segre.reproduce.claim import PAPER
 from segre.reproduce.experiment import Experiment, Option, Run
 from segre.reproduce.found import Found, Panel, Series, Table
 from segre.reproduce.path_effectiveness import NOT_ALL
+from segre.reproduce.path_tasks import Settings, Shape
 from segre.reproduce.state import Kept
 
 RADIUS = 0.3
@@ -49,7 +52,7 @@ def walk(
     """Train one variant and let it walk: the loss of a step, and where the tokens are."""
     import torch
 
-    from segre.reproduce.networks import PathNetwork, Settings, Shape, train
+    from segre.reproduce.networks import PathNetwork, train
 
     at, to = arcs(points)
     skip, mlp = VARIANTS[name]
@@ -74,11 +77,10 @@ def distances(tokens: Array) -> Array:
     return np.asarray(apart / apart[0])
 
 
-def merged(tokens: Array) -> int | None:
-    """The step from which on the tokens stay within a tenth of their first distance."""
-    above = np.flatnonzero(~(distances(tokens) < MERGED))
-    first = int(above[-1]) + 1
-    return first if first < len(tokens) else None
+def merged(tokens: Array) -> float:
+    """The step from which on the tokens stay within a tenth of their first distance, or never."""
+    first = int(np.flatnonzero(~(distances(tokens) < MERGED))[-1]) + 1
+    return first if first < len(tokens) else inf
 
 
 def run(given: Run) -> Found:
@@ -86,15 +88,12 @@ def run(given: Run) -> Found:
     found = {name: given.each_seed(name, partial(walk, name, **given.options)) for name in VARIANTS}
     tokens = {name: [np.array(one["tokens"]) for one in each] for name, each in found.items()}
     ends = {name: [merged(one) for one in each] for name, each in tokens.items()}
-    never, (alone, *others) = float("inf"), VARIANTS
+    alone, *others = VARIANTS
     claims = (
-        PAPER("Attention alone merges the tokens").holds([end is not None for end in ends[alone]]),
+        PAPER("Attention alone merges the tokens").holds([end < inf for end in ends[alone]]),
         *(
             PAPER(f"With {name}, they merge later or never").holds(
-                [
-                    (end or never) > (merged_alone or never)
-                    for end, merged_alone in zip(ends[name], ends[alone], strict=True)
-                ],
+                [*map(gt, ends[name], ends[alone])],
                 f"they merge at step {_steps(ends[name])}, and with attention alone at step "
                 f"{_steps(ends[alone])}",
             )
@@ -124,8 +123,8 @@ def run(given: Run) -> Found:
     return Found(claims, (table,), _panels(tokens), notes)
 
 
-def _steps(ends: Sequence[int | None]) -> str:
-    return ", ".join("-" if end is None else str(end) for end in ends)
+def _steps(ends: Sequence[float]) -> str:
+    return ", ".join(str(end) if end < inf else "-" for end in ends)
 
 
 def _panels(tokens: dict[str, list[Array]]) -> list[Panel]:
@@ -136,7 +135,7 @@ def _panels(tokens: dict[str, list[Array]]) -> list[Panel]:
     panels = []
     for name, (first, *_) in tokens.items():
         end = merged(first)
-        shown = first[: None if end is None else end + 1]
+        shown = first[: int(min(end, len(first))) + 1]
         paths = []
         for token in range(2):
             x, y = shown[:, token].T.tolist()
@@ -145,7 +144,7 @@ def _panels(tokens: dict[str, list[Array]]) -> list[Panel]:
                 Series("", x[:1], y[:1], "points", token),
                 Series("", x[-1:], y[-1:], "crosses", token),
             ]
-        said = "" if end is None else f", merged from step {end} on"
+        said = f", merged from step {end} on" if end < inf else ""
         panels.append(Panel(f"{name}{said}", "x", "y", (ring, *paths), equal=True))
     lines = [
         Series("" if place else name, range(len(one)), distances(one).tolist(), "line", colour)

@@ -234,25 +234,25 @@ def _shares(task: Task, count: int, seed: int, _kept: Kept) -> dict[str, float]:
     return {"share": share, "off": off}
 
 
+def _mean(task: Task, count: int, *seeds: int) -> float:
+    """The share of correct answers over tables of keys, each with one function."""
+    rngs = [np.random.default_rng([*seeds, n]) for n in range(count)]
+    return float(np.mean([_accuracy(task, rng, 1)[0] for rng in rngs]))
+
+
 def _by_width(seed: int, count: int) -> dict[str, list[float]]:
     """One lookup, linear and full, with the same keys."""
-    found: dict[str, list[float]] = {"linear": [], "full": []}
-    for width in WIDTHS:
-        for name, flag in (("linear", True), ("full", False)):
-            rngs = [np.random.default_rng([seed, width, n]) for n in range(count)]
-            task = Task(1, SYMBOLS, (flag,), width)
-            found[name].append(float(np.mean([_accuracy(task, rng, 1)[0] for rng in rngs])))
-    return found
+    return {
+        name: [_mean(Task(1, SYMBOLS, (flag,), w), count, seed, w) for w in WIDTHS]
+        for name, flag in (("linear", True), ("full", False))
+    }
 
 
 def _by_layers(seed: int, count: int) -> list[float]:
     """Several steps, of which the first so many are linear."""
-    found = []
-    for linear in range(STEPS + 1):
-        task = Task(STEPS, SYMBOLS, tuple(step < linear for step in range(STEPS)), REPLACED)
-        rngs = [np.random.default_rng([seed, 7, n]) for n in range(-(-count // 3))]
-        found.append(float(np.mean([_accuracy(task, rng, 1)[0] for rng in rngs])))
-    return found
+    flags = [tuple(step < linear for step in range(STEPS)) for linear in range(STEPS + 1)]
+    tasks = [Task(STEPS, SYMBOLS, linear, REPLACED) for linear in flags]
+    return [_mean(task, -(-count // 3), seed, 7) for task in tasks]
 
 
 def _claims(full: dict[tuple[int, int], Seeds], widths: Seeds, stacks: Seeds) -> list[Claim]:

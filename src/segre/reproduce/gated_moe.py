@@ -24,7 +24,7 @@ from segre.fields.interface import Array
 from segre.fields.real import Real
 from segre.geometry.dimension import dimension
 from segre.geometry.flow import integrate, loss_and_gradient
-from segre.network import forward, tensors
+from segre.network import forward, named_tensors, stages
 from segre.reproduce.claim import DERIVED, LIMITED, PAPER, Claim
 from segre.reproduce.experiment import Experiment, Option, Run, Work
 from segre.reproduce.found import Found, Mark, Panel, Seeds, Series, Table
@@ -48,11 +48,7 @@ def spec_of(base: str, gate: str) -> Network:
 
 def weights_of(spec: Network, vector: Array) -> dict[str, Array]:
     """The tensors of the first layer, by name, heads first."""
-    return {
-        name: vector[slot.range].reshape(slot.shape)
-        for (layer, name), slot in tensors(spec).items()
-        if layer == "1"
-    }
+    return named_tensors(stages(spec)[0], vector)
 
 
 def mixture(spec: Network, vector: Array, X: Array) -> Array:

@@ -11,9 +11,9 @@ epoch are all that the next one depends on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,24 +25,8 @@ from segre.collapse.stack import FloatNetwork, Heads, Mlp
 from segre.errors import SegreError
 from segre.fields.interface import Array
 from segre.geometry.progress import Progress, quiet
+from segre.reproduce.path_tasks import Settings, Shape
 from segre.reproduce.state import Kept
-
-
-@dataclass(frozen=True)
-class Shape:
-    """The sizes of a network; without a vocabulary its inputs are points of the plane."""
-
-    heads: int
-    layers: int
-    d: int
-    outputs: int
-    vocabulary: int = 0
-    positions: int = 0  # learned ones, for as many places; 0 is none
-    mlp: bool = False
-    skip: bool = True
-    lift: int = 2  # maps from points to the layers, with a GELU between two
-    norms: bool = False  # after every layer; then there is none before the readout
-    dropout: float = 0.0  # of embeddings, patterns, what heads write, and what is read out
 
 
 class Attention(nn.Module):
@@ -211,17 +195,6 @@ def _array(weight: Tensor) -> Array:
 Loss = Callable[[Tensor, Tensor], Tensor]
 
 
-@dataclass(frozen=True)
-class Settings:
-    """How a network is trained: with Adam (AdamW, if there is a decay) at a constant rate."""
-
-    epochs: int
-    lr: float
-    batch: int = 30
-    decay: float = 0.0
-    seed: int = 0
-
-
 def train(
     model: nn.Module,
     inputs: Array,
@@ -288,21 +261,20 @@ def one_thread() -> Iterator[None]:
 
 def _state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
     """Weights, and what the optimizer remembers of each, as arrays."""
-    memory = optimizer.state_dict()["state"]
-    return {
-        "weights": {name: weight.numpy() for name, weight in model.state_dict().items()},
-        "memory": {
-            str(place): {name: np.asarray(value) for name, value in of_one.items()}
-            for place, of_one in memory.items()
-        },
-    }
+    memory = {str(place): of_one for place, of_one in optimizer.state_dict()["state"].items()}
+    return {"weights": _each(np.asarray, model.state_dict()), "memory": _each(np.asarray, memory)}
 
 
 def _restore(state: dict[str, Any], model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-    weights = {name: torch.from_numpy(array) for name, array in state["weights"].items()}
-    model.load_state_dict(weights)
-    memory = {
-        int(place): {name: torch.from_numpy(array) for name, array in of_one.items()}
-        for place, of_one in state["memory"].items()
+    model.load_state_dict(_each(torch.from_numpy, state["weights"]))
+    memory = {int(place): of_one for place, of_one in state["memory"].items()}
+    tensors = {**optimizer.state_dict(), "state": _each(torch.from_numpy, memory)}
+    optimizer.load_state_dict(tensors)
+
+
+def _each(change: Callable[[Any], Any], table: Mapping[Any, Any]) -> dict[Any, Any]:
+    """A table of tables, everything in it changed."""
+    return {
+        name: _each(change, item) if isinstance(item, Mapping) else change(item)
+        for name, item in table.items()
     }
-    optimizer.load_state_dict({**optimizer.state_dict(), "state": memory})

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import combinations, combinations_with_replacement
-from math import lcm, prod
+from math import comb, lcm, prod
 from typing import Any
 
 import numpy as np
@@ -136,28 +136,23 @@ def through(name: str, x: int, one: Polynomial, y: int, two: Polynomial) -> Poly
     return Polynomial({m: c for m, c in terms.items() if c}, rank)
 
 
+@dataclass
 class Equations:
     """Values at many points: does a polynomial take them on a subset? Fast if none does.
 
     Decided mod a large prime. Monomials are worked out once.
     """
 
-    def __init__(
-        self,
-        names: Sequence[str],
-        degree: int,
-        points: Sequence[Point],
-        values: Sequence[int],
-    ) -> None:
-        self._basis = monomials(names, degree)
-        self._names, self._degree = names, degree
-        self._points, self._values = points, values
-        self._lines: dict[int, list[int]] = {}
-        self.work = 0  # multiplications so far
+    names: Sequence[str]
+    degree: int
+    points: Sequence[Point]
+    values: Sequence[int]
+    work: int = 0  # multiplications so far
+    _lines: dict[int, list[int]] = field(default_factory=dict)
 
     def solvable(self, members: Sequence[int]) -> bool:
         """Whether a polynomial up to the degree has the values at these points."""
-        width = len(self._basis) + 1
+        width = comb(len(self.names) + self.degree, self.degree) + 1  # monomials and the value
         return all(  # where there is none, few points mostly tell
             self._consistent([members[i] for i in _spread(len(members), most)], width)
             for most in (width + 10, 2 * width + 20)
@@ -172,8 +167,8 @@ class Equations:
 
     def _line(self, i: int) -> list[int]:
         if i not in self._lines:
-            line = _values(self._points[i], self._names, self._degree)
-            self._lines[i] = [x % _PRIME for x in (*line, self._values[i])]
+            line = _values(self.points[i], self.names, self.degree)
+            self._lines[i] = [x % _PRIME for x in (*line, self.values[i])]
         return self._lines[i]
 
 
@@ -191,49 +186,39 @@ _LARGEST = 64  # a coefficient
 _ROWS = 40  # to solve with; the solution is checked on all
 
 
-@dataclass(frozen=True)
-class Term:
-    """A product of up to two fields, or of differences of two fields."""
+def with_differences(point: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields, which are numbers or arrays, and the differences of any two, under their names.
 
-    text: str
-    factors: tuple[str | tuple[str, str], ...]
+    >>> with_differences({"x": 5, "y": 3})
+    {'x': 5, 'y': 3, '(x - y)': 2}
+    """
+    apart = {f"({x} - {y})": point[x] - point[y] for x, y in combinations(point, 2)}
+    return {**point, **apart}
 
-    def value(self, point: Mapping[str, Any]) -> Any:
-        """The value at a point, or at many, whose fields are then arrays."""
-        return prod(
-            point[f] if isinstance(f, str) else point[f[0]] - point[f[1]] for f in self.factors
-        )
+
+def terms_of(names: Sequence[str]) -> list[Monomial]:
+    """The terms that are tried, in fields and differences of two, simple ones first."""
+    every = with_differences(dict.fromkeys(names, 0))
+    return [(), *((x,) for x in every), *((x, x) for x in every), *combinations(names, 2)]
 
 
 @dataclass(frozen=True)
 class Defect:
-    """factor * max(0, sum of terms)."""
+    """factor * max(0, sum of terms); a term is a product of fields or of their differences."""
 
     factor: str | None
-    terms: tuple[tuple[int, Term], ...]
+    terms: tuple[tuple[int, Monomial], ...]
 
     def value(self, point: Point) -> int:
         """The value at a point: never negative, as fields are not."""
-        inner: int = sum(c * term.value(point) for c, term in self.terms)
+        known = with_differences(point)
+        inner: int = sum(c * prod(known[name] for name in term) for c, term in self.terms)
         return max(0, inner) * (1 if self.factor is None else point[self.factor])
 
     def __str__(self) -> str:
         ordered = sorted(self.terms, key=lambda one: one[0] < 0)
-        inner = signed_sum((c, term.text) for c, term in ordered)
+        inner = signed_sum((c, _product(term)) for c, term in ordered)
         return f"{'' if self.factor is None else self.factor + '*'}max(0, {inner})"
-
-
-def terms_of(names: Sequence[str]) -> list[Term]:
-    """The terms that are tried, simple ones first."""
-    pairs = list(combinations(names, 2))
-    return [
-        Term("1", ()),
-        *(Term(x, (x,)) for x in names),
-        *(Term(f"({x} - {y})", ((x, y),)) for x, y in pairs),
-        *(Term(f"{x}**2", (x, x)) for x in names),
-        *(Term(f"({x} - {y})**2", ((x, y), (x, y))) for x, y in pairs),
-        *(Term(f"{x}*{y}", (x, y)) for x, y in pairs),
-    ]
 
 
 def defects(
@@ -242,8 +227,9 @@ def defects(
     """Every defect that equals the excess of a formula at all points, simple ones first."""
     over = np.array(excess, dtype=np.int64)
     fields = {name: np.array([point[name] for point in points], dtype=np.int64) for name in names}
-    terms = terms_of(names)
-    table = np.stack([np.broadcast_to(term.value(fields), over.shape) for term in terms], axis=1)
+    terms, known = terms_of(names), with_differences(fields)
+    products = (prod(known[name] for name in term) for term in terms)
+    table = np.stack([np.broadcast_to(one, over.shape) for one in products], axis=1)
     there = over > 0
     if (over < 0).any() or not there.any():
         return

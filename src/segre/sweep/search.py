@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import islice, tee
 from typing import Any
@@ -120,26 +120,24 @@ def point_of(fields: Mapping[str, Any], names: Sequence[str]) -> Point:
     return {name: known[name] for name in names}
 
 
+@dataclass
 class Search:
     """Finds laws, one region after the other; each agrees with `count` fresh architectures."""
 
-    def __init__(
-        self,
-        names: list[str],
-        only: Expression | None,
-        degree: int,
-        rational: bool,
-        source: Source,
-        count: int,
-    ) -> None:
-        sizes = [len(monomials(names, n)) for n in range(degree + 1)]
-        self.names, self.rational = names, rational
+    names: list[str]
+    only: Expression | None
+    degree: int
+    rational: bool
+    source: Source
+    count: int
+    before: list[Region] = field(default_factory=list)
+    refuted: int = 0
+    work: int = 0  # multiplications so far
+    fractions: Polynomial | None = None  # one that was found, where integers are wanted
+
+    def __post_init__(self) -> None:
+        sizes = [len(monomials(self.names, n)) for n in range(self.degree + 1)]
         self.degree = max(n for n, size in enumerate(sizes) if n == 0 or size <= _COEFFICIENTS)
-        self.before: list[Region] = []
-        self.refuted = 0
-        self.work = 0
-        self.fractions: Polynomial | None = None
-        self._only, self._source, self._count = only, source, count
 
     def pieces(self, rows: Sequence[KnownRow]) -> tuple[list[LawPiece], Sequence[KnownRow]]:
         """A few laws, each on the rows that those before it do not explain; and what is left."""
@@ -248,11 +246,11 @@ class Search:
         def wanted(fields: dict[str, Any]) -> bool:
             point = point_of(fields, self.names)
             elsewhere = any(earlier.holds(point) for earlier in self.before)
-            return region.holds(point) and not elsewhere and meets(self._only, fields)
+            return region.holds(point) and not elsewhere and meets(self.only, fields)
 
         agreeing = []
-        for drawn in self._source.some(self._count, wanted):
-            known = self._source.known(drawn)
+        for drawn in self.source.some(self.count, wanted):
+            known = self.source.known(drawn)
             if known is None:
                 continue
             if not known.allows(law.value(point_of(drawn.fields, self.names))):
