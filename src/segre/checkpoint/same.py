@@ -93,7 +93,7 @@ def _same_form(one: Model, two: Model, seed: int, progress: Progress) -> Compari
         return Comparison("identical", "all tensors have the same values")
     found = differences(one, two)
     out, special = _compared(one, two, found, seed, progress)
-    verdict, reason = next(_verdicts(out, found, special, scales))
+    verdict, reason = _verdict(out, found, special, scales)
     if scales and verdict == "different":
         reason = f"{reason}; {scales}"
     return replace(out, verdict=verdict, reason=reason)
@@ -181,52 +181,50 @@ def _blocks(
     return blocks, special
 
 
-def _verdicts(
+def _verdict(
     out: Comparison, found: Differences, special: list[str], scales: str
-) -> Iterator[tuple[Verdict, str]]:
-    """What follows from the evidence, and why; the first counts."""
-    worst, apart, near = out.worst, out.outputs, out.outputs_tolerance
-    assert worst is not None
-    assert apart is not None
-    assert near is not None
+) -> tuple[Verdict, str]:
+    """What follows from the evidence, and why."""
+    apart, near = out.outputs or 0.0, out.outputs_tolerance or 0.0
     if found.differing == 0 and not scales:
-        yield out.verdict, "all tensors have the same values, rounded to the coarser type"
-    if out.differing and special and apart <= near:
-        yield (
-            "undecided",
-            f"{worst.title} differs, but the weights are special there: {special[0]}",
-        )
-    if out.differing and worst.excess > worst.limits.certain:
-        difference, rounding = worst.most
-        explained = f"{rounding:.1g}" if rounding > 1e-11 else "nothing"
-        yield (
-            "different",
-            f"the relative difference in {worst.title} is {difference:.2g}; rounding can explain "
-            f"{explained}",
-        )
+        return out.verdict, "all tensors have the same values, rounded to the coarser type"
     if out.differing:
-        yield (
-            "undecided",
-            f"{worst.title} differs by {worst.ratio:.2g} times what rounding can explain: more "
-            "than saving the file once would cause, but too little to be certain of a change",
-        )
+        return _of_blocks(out, special if apart <= near else [])
     if found.stray and out.roundoff is not None and out.roundoff > HALF:
-        yield (
-            "undecided",
+        return "undecided", (
             f"{found.shared:.0%} of the values are equal bit for bit, and the others differ by "
             "about as much as rounding: there was very little training, or a change of basis "
-            "that was undone",
+            "that was undone"
         )
     if apart > near:
-        yield "undecided", "all blocks agree to within rounding, but outputs do not"
+        return "undecided", "all blocks agree to within rounding, but outputs do not"
     for blunt in (b for b in out.blocks if b.matrix and b.sensitivity > BLUNT):
-        yield (
-            "undecided",
+        return "undecided", (
             f"all blocks agree, but rounding could hide a change of {blunt.sensitivity:.0%} in "
             f"{blunt.place}, {blunt.kind}: the storage type is too coarse, or the token table "
-            "does not determine the basis",
+            "does not determine the basis"
         )
-    yield out.verdict, out.reason
+    return out.verdict, out.reason
+
+
+def _of_blocks(out: Comparison, special: list[str]) -> tuple[Verdict, str]:
+    """What follows from blocks that differ; `special` says why they may although outputs agree."""
+    worst = out.worst
+    assert worst is not None
+    if special:
+        return "undecided", (
+            f"{worst.title} differs, but the weights are special there: {special[0]}"
+        )
+    difference, rounding = worst.most
+    if worst.excess <= worst.limits.certain:
+        return "undecided", (
+            f"{worst.title} differs by {worst.ratio:.2g} times what rounding can explain: more "
+            "than saving the file once would cause, but too little to be certain of a change"
+        )
+    return "different", (
+        f"the relative difference in {worst.title} is {difference:.2g}; rounding can explain "
+        f"{f'{rounding:.1g}' if rounding > 1e-11 else 'nothing'}"
+    )
 
 
 def check_blocks(
