@@ -69,7 +69,7 @@ def modules() -> list[Path]:
 def test_imports_go_one_way() -> None:
     """Of every module, what it imports and should not; a new room needs a place in ORDER."""
     found = {str(path.relative_to(SOURCE)): wrong_imports(path) for path in modules()}
-    assert len(found) > 500
+    assert len(found) > 300
     assert {name: wrong for name, wrong in found.items() if wrong} == {}
 
 

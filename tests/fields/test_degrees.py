@@ -5,7 +5,7 @@ import random
 import pytest
 
 from segre.fields.degrees import Degrees, Size, Sized
-from segre.geometry.minor_size import bounds, derivatives
+from segre.geometry.random_rank import bounds, derivatives
 from segre.models import architecture
 from segre.network import stages
 from support.symbolic import determinant, jacobian

@@ -11,9 +11,13 @@ import pytest
 from segre.errors import SegreError, WeightsError
 from segre.fields.interface import Array
 from segre.fields.rational import Rational
-from segre.geometry.placements import Placements
-from segre.geometry.polynomial_point import classify_polynomial, signature
-from segre.geometry.polynomial_stratum import FilterPoint, QuadraticPoint
+from segre.geometry.polynomial_point import (
+    FilterPoint,
+    Placements,
+    QuadraticPoint,
+    classify_polynomial,
+    signature,
+)
 from segre.network import forward
 from segre.polynomial.spec import Polynomial
 from segre.weights import PolynomialWeights, read_point

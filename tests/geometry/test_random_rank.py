@@ -14,8 +14,7 @@ from segre.errors import SegreError
 from segre.finding import Finding
 from segre.geometry import random_rank
 from segre.geometry.dimension import Proof, prove
-from segre.geometry.minor_size import PRIMES, bounds
-from segre.geometry.random_rank import sampled
+from segre.geometry.random_rank import PRIMES, bounds, sampled
 from segre.models import architecture
 from segre.report.blocks import shown_in
 from segre.report.dimensions import known_by, status_in_words

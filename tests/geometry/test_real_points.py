@@ -11,8 +11,8 @@ from segre.certificate import certify
 from segre.fields.ball import Ball
 from segre.fields.formal import Formal
 from segre.geometry.alive import can_die, points_to_try
+from segre.geometry.balls import bordered
 from segre.geometry.dimension import dimension
-from segre.geometry.grown import bordered
 from segre.geometry.independence import only_in_balls
 from segre.geometry.point import Point
 from segre.kernel import verify

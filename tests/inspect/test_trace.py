@@ -20,10 +20,8 @@ from segre.errors import SegreError
 from segre.inspect.recorded import gradients, recorded
 from segre.inspect.trace import (
     by_length,
-    constants,
     dense,
     normalised,
-    pulled,
     relevance,
     rollout,
 )
@@ -39,10 +37,10 @@ def test_terms_add_up_to_the_output(name: str, tmp_path: Path) -> None:
     done = record(load(folder), IDS, FULL)
     rng = np.random.default_rng(0)
     target = rng.standard_normal(done.output.shape)
-    terms = (pulled(done, target) * done.X).sum() + (target * constants(done)).sum()
+    terms = (done.pull(target) * done.X).sum() + (target * done.constant).sum()
     assert terms == pytest.approx((target * done.output).sum(), rel=1e-12)
     split = by_length(done, target)
-    assert np.allclose(split.sum(axis=0), (pulled(done, target) * done.X).sum(axis=-1), rtol=1e-11)
+    assert np.allclose(split.sum(axis=0), (done.pull(target) * done.X).sum(axis=-1), rtol=1e-11)
     for target_place in ("-1", "2", "3"):
         found = segre.trace(folder, length=8, target=target_place)
         assert found.error < 1e-11
@@ -56,12 +54,12 @@ def test_the_dense_operator_is_the_operator_and_not_the_jacobian(tmp_path: Path)
     folder = save_tiny("distilbert", tmp_path / "model")
     done = record(load(folder), IDS[:4], FULL)
     T = dense(done, 1 << 30)
-    again = (T @ done.X.reshape(-1)).reshape(done.X.shape) + constants(done)
+    again = (T @ done.X.reshape(-1)).reshape(done.X.shape) + done.constant
     assert np.abs(again - done.output).max() < 1e-12 * np.abs(done.output).max()
     seen = recorded(load(folder), IDS[:4])
     seed = np.random.default_rng(1).standard_normal(done.output.shape)
     back = gradients(seen, seed.T, np.float64).streams[0]
-    frozen = pulled(done, seed)
+    frozen = done.pull(seed)
     assert np.allclose(frozen.reshape(-1), T.T @ seed.reshape(-1))
     assert np.linalg.norm(frozen - back) > 0.1 * np.linalg.norm(back)
     with pytest.raises(SegreError, match="use fewer tokens"):
@@ -115,7 +113,7 @@ def test_a_distractor_that_is_attended_but_not_read() -> None:
         done = Pass(X, (layer,), layer.apply(X))
         target = np.zeros((n, d))
         target[0] = done.output[0]
-        terms = (pulled(done, target) * X).sum(axis=-1)
+        terms = (done.pull(target) * X).sum(axis=-1)
         gradient = (target[0] @ (X @ W_V[0] @ W_O[0]).T)[None, None].repeat(n, axis=1)
         scores = {
             "rollout": rollout([P])[0] - np.eye(n)[0] / 2,

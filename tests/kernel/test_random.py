@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from bench.faults.certificates import sealed
 
-from segre.geometry.minor_size import derivatives
+from segre.geometry.random_rank import derivatives
 from segre.kernel import random, verify
 from segre.kernel.degrees import VARIABLE, Degrees, Size
 from segre.kernel.document import RejectionError, examine

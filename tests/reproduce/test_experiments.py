@@ -16,8 +16,6 @@ from segre.reproduce.circle import RADIUS, arcs, merged, walk
 from segre.reproduce.experiment import perform
 from segre.reproduce.networks import (
     PathNetwork,
-    Settings,
-    Shape,
     embedded,
     plain_norm,
     readout,
@@ -32,6 +30,8 @@ from segre.reproduce.path_tasks import (
     PLANS,
     SORT,
     Examples,
+    Settings,
+    Shape,
     convex_hull,
     memorising,
     sentences,
@@ -196,7 +196,7 @@ def test_isolated_paths_with_norms_are_those_of_the_published_code() -> None:
 
 
 def test_the_published_sizes_are_the_defaults() -> None:
-    assert [(p.heads, p.layers, p.d) for p in (SORT, HULL, MEMORIZE)] == [
+    assert [(p.heads, p.layers, p.d) for p in (SORT.shape, HULL.shape, MEMORIZE.shape)] == [
         (2, 6, 48),
         (3, 6, 84),
         (2, 6, 250),

@@ -43,7 +43,7 @@ def dim(
     It is the generic local dimension over the reals, at exactly this t, with all V ids as inputs;
     it says nothing about trained weights, discrete symmetries or global fibers.
     """
-    from segre.geometry.compare import compare as side_by_side
+    from segre.geometry.at_any_size import compare as side_by_side
     from segre.geometry.dimension import dimension
     from segre.models.lists import listed
 

@@ -26,6 +26,7 @@ from segre.attention.pattern import seen
 from segre.errors import UnluckyError, UnsupportedError
 from segre.fields.ball import Ball
 from segre.fields.interface import Array
+from segre.json_data import stated
 from segre.models import Source, only
 from segre.network import named_tensors, stages, with_head_axes
 from segre.spec import Network
@@ -77,16 +78,10 @@ class MechanismStudy:
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        return {
-            "spec": self.spec,
-            "seed": self.seed,
-            "inputs": self.inputs,
-            "skip": False,
-            "other": None,
-            "log10": {"residual": self.residual.tolist(), "relative": self.relative.tolist()},
-            "steps": [vars(step) for step in self.steps],
-            "bits": self.bits,
-        }
+        log10 = stated(self, "residual relative")
+        steps = [dict(vars(step)) for step in self.steps]
+        names = "spec seed inputs skip other log10 steps bits"
+        return stated(self, names, skip=False, other=None, log10=log10, steps=steps)
 
 
 def mechanism_study(given: Source, seed: int = 0, inputs: int = 4) -> MechanismStudy:

@@ -158,9 +158,24 @@ class Pass:
     layers: tuple[RecordedLayer, ...]
     output: Array  # (n, d)
 
-    def replay(self) -> list[Array]:
-        """The tokens before the first layer and after every layer, from the recorded maps."""
-        states = [self.X]
+    def replay(self, X: Array | None = None, constants: bool = True) -> list[Array]:
+        """Tokens X before the first layer and after every layer, by the recorded maps.
+
+        The maps were recorded of the tokens of the pass, which are X unless others are given;
+        without constants only their linear parts are applied.
+        """
+        states = [self.X if X is None else X]
         for layer in self.layers:
-            states.append(layer.apply(states[-1]))
+            states.append(layer.apply(states[-1], constants))
         return states
+
+    @property
+    def constant(self) -> Array:
+        """What the recorded maps give for tokens that are all zero: (n, d)."""
+        return self.replay(np.zeros_like(self.X))[-1]
+
+    def pull(self, U: Array) -> Array:
+        """A covector (..., n, d) of the output, as one of the input."""
+        for layer in reversed(self.layers):
+            U = layer.pull(U)
+        return U

@@ -36,6 +36,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import accumulate
 from random import Random
 from typing import Any
 
@@ -100,7 +102,7 @@ def share(terms: Array, whole: Array) -> Array:
 def path_sums(done: Pass) -> PathSums:
     """The sums of all paths by length."""
     layers = done.layers
-    terms, shortest, bias = done.X[None], 0, np.zeros_like(done.X)
+    terms, shortest = done.X[None], 0
     for layer in layers:
         longer = layer.attention(terms, constants=False)
         if layer.past is not None:
@@ -109,10 +111,10 @@ def path_sums(done: Pass) -> PathSums:
             longer = np.concatenate([past, none]) + np.concatenate([none, longer])
         else:
             shortest += 1
-        terms, bias = layer.finish(longer, constants=False), layer.apply(bias)
+        terms = layer.finish(longer, constants=False)
     every = np.zeros((len(layers) + 1, *terms.shape[1:]))
     every[shortest : shortest + len(terms)] = terms
-    return PathSums(every, bias, tuple(_suffixes(layers)[0]))
+    return PathSums(every, done.constant, tuple(_suffixes(layers)[0]))
 
 
 def head_shares(done: Pass) -> tuple[Array, ...]:
@@ -121,10 +123,7 @@ def head_shares(done: Pass) -> tuple[Array, ...]:
     In one layer they add up, with that of the paths that go past it and that of the biases, to one.
     Over layers they do not: a path goes through several heads.
     """
-    whole = done.X
-    layers = done.layers
-    for layer in layers:
-        whole = layer.apply(whole)
+    whole = done.replay()[-1]
     square = (whole * whole).sum(axis=(-2, -1))
     size = np.where(square > 0, square, np.nan)
     return tuple(along / size for along in head_products(done, whole))
@@ -137,12 +136,9 @@ def head_products(done: Pass, against: Array) -> list[Array]:
     is pulled back onto `against` layer by layer, so that no head is pushed through later layers.
     Every path of length k is in the sums of k heads, one in each layer that it does not go past.
     """
-    layers = done.layers
-    states = [done.X]
-    for layer in layers[:-1]:
-        states.append(layer.apply(states[-1], constants=False))
+    states = done.replay(constants=False)[:-1]
     out: list[Array] = []
-    for layer, tokens in zip(reversed(layers), reversed(states), strict=True):
+    for layer, tokens in zip(reversed(done.layers), reversed(states), strict=True):
         out.append(np.moveaxis(layer.along(tokens, layer.pull_finish(against)), -1, 0))
         against = layer.pull(against)
     return out[::-1]
@@ -216,10 +212,8 @@ def _nth_path(
 
 def _suffixes(layers: tuple[RecordedLayer, ...]) -> list[list[int]]:
     """Numbers of paths by length from every layer on, and from after the last."""
-    counts = [[1]]
-    for layer in reversed(layers):
-        counts.append(one_layer_more(counts[-1], layer.heads, layer.past is not None))
-    return counts[::-1]
+    pairs = ((layer.heads, layer.past is not None) for layer in reversed(layers))
+    return [*accumulate(pairs, one_layer_more, initial=[1])][::-1]
 
 
 def _sizes(terms: Array) -> dict[str, Any]:
@@ -229,14 +223,12 @@ def _sizes(terms: Array) -> dict[str, Any]:
 def path_counts(heads: Sequence[int], skips: Sequence[bool] | bool = True) -> list[int]:
     """Numbers of paths of length 0, 1, ... through layers with these heads; exact."""
     every = [skips] * len(heads) if isinstance(skips, bool) else skips
-    counts = [1]
-    for number, skip in zip(heads, every, strict=True):
-        counts = one_layer_more(counts, number, skip)
-    return counts
+    return reduce(one_layer_more, zip(heads, every, strict=True), [1])
 
 
-def one_layer_more(counts: Sequence[int], heads: int, skip: bool) -> list[int]:
-    """Numbers of paths by length if there is one layer more, at either end."""
+def one_layer_more(counts: list[int], layer: tuple[int, bool]) -> list[int]:
+    """Numbers of paths by length if there is one layer more, of heads and a skip, at either end."""
+    heads, skip = layer
     through = [0, *(heads * count for count in counts)]
     past = [*counts, 0] if skip else [0] * len(through)
     return [one + other for one, other in zip(through, past, strict=True)]

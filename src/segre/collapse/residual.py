@@ -24,8 +24,9 @@ Norm = Literal["composite", "frobenius"]
 
 
 def residual(X: Array) -> Array:
-    """X minus its mean row."""
-    return np.asarray(X - X.mean(axis=-2, keepdims=True))
+    """X minus its mean row, which is summed in double precision: equal tokens have residual 0."""
+    mean = X.mean(axis=-2, keepdims=True, dtype=np.float64)
+    return np.asarray(X - mean.astype(X.dtype))
 
 
 def norm_1(X: Array) -> Array:

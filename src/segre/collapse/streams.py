@@ -26,7 +26,7 @@ import numpy as np
 
 from segre.checkpoint.inputs import Inputs, token_name
 from segre.checkpoint.model import Model
-from segre.collapse.residual import norm, ranks, relative_residual
+from segre.collapse.residual import norm, ranks, relative_residual, residual
 from segre.errors import SpecError
 from segre.fields.interface import Array
 
@@ -48,7 +48,7 @@ def measured(X: Array, spectra: bool) -> dict[str, Array]:
 def of_streams(X: Array) -> dict[str, Array]:
     """The cheap measures. The mean is summed in double precision: equal tokens have residual 0."""
     n, d = X.shape[1:]
-    rest = _rest(X)
+    rest = residual(X)
     size = _frobenius(X, axis=2)
     whole = _frobenius(size, axis=1)
     weights = 1 / np.where(size != 0, size, 1)
@@ -61,10 +61,6 @@ def of_streams(X: Array) -> dict[str, Array]:
         "size": whole / (n * d) ** 0.5,
         **without_largest(X, size, relative),
     }
-
-
-def _rest(X: Array) -> Array:
-    return np.asarray(X - X.mean(axis=1, keepdims=True, dtype=np.float64).astype(X.dtype))
 
 
 def _frobenius(X: Array, axis: int | tuple[int, int]) -> Array:
@@ -87,7 +83,7 @@ def without_largest(X: Array, size: Array, relative: Array) -> dict[str, Array]:
     without = np.array(relative)
     for i in np.flatnonzero(factor >= DOMINANT):
         others = np.delete(X[i], position[i], axis=0)[None]
-        without[i] = _share(norm(_rest(others)), norm(others))[0]
+        without[i] = _share(norm(residual(others)), norm(others))[0]
     return {"factor": factor, "position": position, "without": without}
 
 

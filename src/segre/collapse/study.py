@@ -16,6 +16,7 @@ from segre.collapse.mechanisms import certified
 from segre.collapse.passes import Pass
 from segre.collapse.stack import FloatNetwork
 from segre.fields.interface import Array
+from segre.json_data import stated
 from segre.models import Source, with_attention
 from segre.spec import Network
 from segre.transformer.spec import Transformer
@@ -45,16 +46,8 @@ class Study:
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        return {
-            "spec": self.spec,
-            "seed": self.seed,
-            "inputs": self.inputs,
-            "skip": self.skip,
-            "log10": self.own.document(),
-            "other": None if self.other is None else self.other.document(),
-            "bounds": self.bounds.document(),
-            "certified": None if self.certified is None else self.certified.tolist(),
-        }
+        names = "spec seed inputs skip log10 other bounds certified"
+        return stated(self, names, log10=self.own.document())
 
 
 def study(

@@ -34,9 +34,10 @@ def size(key: str, label: str, values: Sequence[Any], hint: str = "") -> Control
     return Control(key, label, "", "size", tuple(values), hint=hint)
 
 
-def choice(key: str, label: str, values: Sequence[str], names: Sequence[str] = ()) -> Control:
+def choice(key: str, label: str, values: Sequence[str] | Mapping[str, str]) -> Control:
     """One of several values, which have names where they need words."""
-    return Control(key, label, "", "choice", tuple(values), tuple(names))
+    names = tuple(values.values()) if isinstance(values, Mapping) else ()
+    return Control(key, label, "", "choice", tuple(values), names)
 
 
 def flag(key: str, label: str, hint: str = "") -> Control:

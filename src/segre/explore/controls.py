@@ -22,33 +22,11 @@ _RANKS = (2, 4, 6, 8, 12, 16, 20, 24, 32, 40, 48, 56, 64, 72, 80, 96, 112, 128, 
 _NARROW = (8, 16, 32, 64, 128, 256, 512, 1024, 1536, 2048, 3072, 4096, 4864, 6144, 8192, 9216)
 _MORE = (10240, 11008, 12288, 14336, 16384, 18944, 20480, 24576, 28672, 36864, 49152)
 _HIDDEN = (*_NARROW, *_MORE)
-_WORDS = (
-    0,
-    16,
-    32,
-    64,
-    128,
-    256,
-    512,
-    1024,
-    2048,
-    4096,
-    8192,
-    16384,
-    30522,
-    32000,
-    49152,
-    50257,
-    65536,
-    100352,
-    128256,
-    151936,
-    200064,
-    256000,
-)
+_SMALL = (0, *(2**power for power in range(4, 15)))
+_WORDS = (*_SMALL, 30522, 32000, 49152, 50257, 65536, 100352, 128256, 151936, 200064, 256000)
 _WINDOWS = (0, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2047, 4096, 8192)
 _EXPERTS = (0, 2, 4, 8, 16, 32, 64, 128, 256)
-_TOKENS = (4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072)
+_TOKENS = tuple(2**power for power in range(2, 18))
 
 _MLP_WORDS = {
     "none": "none",
@@ -65,7 +43,31 @@ _MLP_WORDS = {
     "reglu": "ReGLU (gated)",
     "bilinear": "bilinear (gated)",
 }
-_MLPS = tuple(kind for kind in get_args(MlpKind) if kind in _MLP_WORDS)
+_MLPS = {kind: _MLP_WORDS[kind] for kind in get_args(MlpKind) if kind in _MLP_WORDS}
+_PLACES = ("before the layers", "after the skips", "on both sides", "after the layers")
+_BIASES = {
+    "none": "none",
+    "qkv": "queries, keys, values",
+    "attn": "attention",
+    "mlp": "MLP",
+    "all": "everywhere",
+}
+_SILU = "SiLU of queries, keys and values"
+GATES = {"none": "none", "head": "one for each head", "element": "one for each entry"}
+_QKNORMS = {"false": "none", "true": "of every head", "all": "of all heads together"}
+_LATENT, _SHARED = (
+    "latent attention, as in DeepSeek; 0 means none",
+    "used by every token; 0 means none",
+)
+_OUTPUTS = {"softmax": "probabilities", "logits": "logits", "hidden": "hidden states"}
+_QUERY_RANKS = (0, *_RANKS, 512, 768, 1536)
+
+
+def _named(kinds: Any, *names: str) -> dict[str, str]:
+    """All values of a type, with their names."""
+    return dict(zip(get_args(kinds), names, strict=True))
+
+
 _PARTS = {
     "Sizes": (
         size("d", "Width", (*_WIDTHS, *_WIDER), "of the residual stream"),
@@ -78,79 +80,35 @@ _PARTS = {
         size("t", "Tokens", _TOKENS, "length of an input"),
     ),
     "Layers": (
-        choice("mlp", "MLP", _MLPS, [_MLP_WORDS[kind] for kind in _MLPS]),
-        choice("norm", "Norm", get_args(NormKind), ("none", "RMSNorm", "LayerNorm")),
-        choice(
-            "place",
-            "Position of the norms",
-            get_args(Place),
-            ("before the layers", "after the skips", "on both sides", "after the layers"),
-        ),
+        choice("mlp", "MLP", _MLPS),
+        choice("norm", "Norm", _named(NormKind, "none", "RMSNorm", "LayerNorm")),
+        choice("place", "Position of the norms", _named(Place, *_PLACES)),
         choice("eps", "eps of the norms", ("0", "1e-05", "1e-06", "1e-12")),
         flag("residual", "Residual connections"),
         flag("parallel", "Attention and MLP in parallel"),
-        choice(
-            "bias",
-            "Biases",
-            ("none", "qkv", "attn", "mlp", "all"),
-            ("none", "queries, keys, values", "attention", "MLP", "everywhere"),
-        ),
+        choice("bias", "Biases", _BIASES),
     ),
     "Attention": (
-        choice(
-            "attn", "Mechanism", ("softmax", "lightning"), ("softmax", "lightning (no softmax)")
-        ),
-        choice(
-            "feature", "Feature map", ("none", "silu"), ("none", "SiLU of queries, keys and values")
-        ),
-        choice(
-            "gate",
-            "Gate",
-            ("none", "head", "element"),
-            ("none", "one for each head", "one for each entry"),
-        ),
-        choice("pos", "Positions", get_args(Position), ("none", "rotary (RoPE)", "learned")),
+        choice("attn", "Mechanism", {"softmax": "softmax", "lightning": "lightning (no softmax)"}),
+        choice("feature", "Feature map", {"none": "none", "silu": _SILU}),
+        choice("gate", "Gate", GATES),
+        choice("pos", "Positions", _named(Position, "none", "rotary (RoPE)", "learned")),
         flag("causal", "Causal mask"),
         size("window", "Window", _WINDOWS, "how many tokens a token sees; 0 means all"),
-        choice(
-            "qknorm",
-            "Norms of queries and keys",
-            ("false", "true", "all"),
-            ("none", "of every head", "of all heads together"),
-        ),
-        size(
-            "kvrank",
-            "Latent rank of keys and values",
-            (0, *_RANKS, 512),
-            "latent attention, as in DeepSeek; 0 means none",
-        ),
-        size(
-            "qrank",
-            "Latent rank of queries",
-            (0, *_RANKS, 512, 768, 1536),
-            "0 means a plain query map",
-        ),
+        choice("qknorm", "Norms of queries and keys", _QKNORMS),
+        size("kvrank", "Latent rank of keys and values", (0, *_RANKS, 512), _LATENT),
+        size("qrank", "Latent rank of queries", _QUERY_RANKS, "0 means a plain query map"),
         flag("sinks", "Attention sinks", "an extra score per head that attends to nothing"),
     ),
     "Experts": (
         size("experts", "Experts", _EXPERTS, "routed MLPs per layer; 0 means one MLP"),
         size("active", "Experts per token", (1, 2, 4, 6, 8, 16), "how many the router chooses"),
         size("eff", "Width of an expert", _HIDDEN),
-        size(
-            "shared",
-            "Width of the shared expert",
-            (0, *_NARROW),
-            "used by every token; 0 means none",
-        ),
+        size("shared", "Width of the shared expert", (0, *_NARROW), _SHARED),
     ),
     "Input and output": (
         flag("tied", "Tied embeddings"),
-        choice(
-            "output",
-            "Function",
-            ("softmax", "logits", "hidden"),
-            ("probabilities", "logits", "hidden states"),
-        ),
+        choice("output", "Function", _OUTPUTS),
     ),
 }
 _WHEN: Mapping[str, Mapping[str, tuple[Any, ...]]] = {

@@ -11,6 +11,7 @@ from typing import Any, get_args
 
 from segre.attention.mechanism import NAMED, Biases, Conv, Feature, Gate, Normalise, Unit
 from segre.explore.control import NONE, Control, choice, flag, joined, size
+from segre.explore.controls import GATES
 from segre.spec import MIX
 
 _USUAL = "default"
@@ -44,6 +45,7 @@ _WORDS = {
 _REACH = (NONE, 1, 2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 _WIDTHS = (2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 _STEPS = (1, 2, 3, 4, 5, 8, 16)  # of kernels and strides
+_SLOPES = {"slopes": "slopes, one for each head"}
 _DECAYS = ("none", "0.99", "0.9", "0.5", "learned", "slopes")
 _TOKENS = (2, 3, 4, 5, 6, 8, 12, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 _RANKS = (1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
@@ -51,8 +53,8 @@ _RANKS = (1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 
 def _worded(key: str, label: str, kinds: Any, usual: bool = True) -> Control:
     """A choice among all values of a type; if `usual`, or what the mechanism has by itself."""
-    values, names = get_args(kinds), [_WORDS[value] for value in get_args(kinds)]
-    return choice(key, label, ("",) * usual + values, [_USUAL] * usual + names)
+    own = {value: _WORDS[value] for value in get_args(kinds)}
+    return choice(key, label, {"": _USUAL, **own} if usual else own)
 
 
 _PARTS = {
@@ -65,17 +67,17 @@ _PARTS = {
         size("t", "Tokens", _TOKENS),
     ),
     "Attention": (
-        choice("kind", "Mechanism", (*NAMED, MIX), [_NAMES[name] for name in (*NAMED, MIX)]),
+        choice("kind", "Mechanism", {name: _NAMES[name] for name in (*NAMED, MIX)}),
         size("order", "Order of the polynomial", range(1, 9)),
         _worded("feature", "Feature map", Feature),
         _worded("normalise", "Weights normalised", Normalise),
         _worded("unit", "Queries and keys", Unit),
-        choice("gate", "Gate", get_args(Gate), ("none", "one for each head", "one for each entry")),
+        choice("gate", "Gate", {gate: GATES[gate] for gate in get_args(Gate)}),
         _worded("bias", "Biases", Biases, usual=False),
     ),
     "What a token sees": (
         flag("causal", "Causal mask"),
-        choice("decay", "Decay", _DECAYS, (*_DECAYS[:-1], "slopes, one for each head")),
+        choice("decay", "Decay", {name: _SLOPES.get(name, name) for name in _DECAYS}),
         size("window", "Window", _REACH, "how far away keys may be"),
         size("local", "Local blocks", _REACH, "a token sees only its own block of this many"),
         _worded("conv", "Compressed keys", Conv, usual=False),

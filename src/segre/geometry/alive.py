@@ -1,13 +1,16 @@
-"""Which networks are piecewise, and at which real points is no unit of theirs dead?
+"""Which networks are piecewise, and at which real points are their ranks the largest?
 
 With relu, a choice of experts, or a norm that gives a sign, different regions have different ranks.
 A unit that is off for every token has no derivatives, and one that is on for every token is linear:
 the rank of the Jacobian falls. So points are tried until every unit is on for some tokens and off
-for others, and every expert is chosen by some and not by others. This only chooses where to look:
-the rank at the point is proved separately.
+for others, and every expert is chosen by some and not by others. Where that is not enough, points
+with the largest rank are searched in floats, many at once. This only chooses where to look: the
+rank at the point is proved separately (geometry/balls.py).
 """
 
 from __future__ import annotations
+
+from math import prod
 
 import numpy as np
 
@@ -15,14 +18,22 @@ from segre.architectures import Architecture
 from segre.fields.free import Regions
 from segre.fields.interface import Array
 from segre.fields.real import Real
+from segre.geometry.memory import inputs_at_once
 from segre.geometry.real_point import RealPoint
-from segre.network import forward
+from segre.network import forward, jacobian
 
 _NEXT = 0x9E3779B9  # so far apart are the seeds of the points that are tried
 _INPUTS = 24  # to look at each point with
 _OFTEN = 4  # as often as this is often enough
 _AT_ONCE = 1 << 22  # numbers
-_POINTS = 1024
+_POINTS, _FEWEST = 1024, 128
+_RARE = 4096  # points, where those with the largest rank are few
+_CUTS = (1e-11, 1e-9, 1e-7)  # where the rank ends: the sum prefers what is clear
+_SEEN = 24  # the largest rank, seen so often, is the largest
+_INPUTS_FOR_RANK = 40  # at least: they have regions of their own
+_SPARE = 8  # rows beyond the largest rank
+_WORK = 7e8  # multiplications: seconds
+_ROUNDING = 1e-13  # derivatives as small as this are zeros
 
 
 class _Listening(Real):
@@ -67,17 +78,12 @@ def piecewise(spec: Architecture) -> tuple[str, ...]:
     return (*spec.regions, *["a norm that gives a sign"] * field.signs)
 
 
-def can_die(spec: Architecture) -> bool:
-    """Whether there are units, or experts, that may be off for every token."""
-    return spec.piecewise
-
-
 def points_to_try(spec: Architecture, seed: int, count: int) -> list[int]:
     """Seeds of real points, those with the most active units first.
 
-    Without units that can be dead, all points are equally good.
+    Without units or experts that may be off for every token, all points are equally good.
     """
-    if not can_die(spec):
+    if not spec.piecewise:
         return [seed_of(seed, n) for n in range(count)]
     batch = max(1, min(64, _AT_ONCE // (_INPUTS * spec.parameters)))
     scores: list[float] = []
@@ -99,9 +105,7 @@ def _scores(spec: Architecture, seeds: list[int]) -> Array:
 
     Inputs at which all units before a norm are off have no value, and count against a point.
     """
-    points = [RealPoint(spec, seed) for seed in seeds]
-    weights = np.repeat(np.stack([point.weights for point in points]), _INPUTS, axis=0)
-    X = np.concatenate([point.inputs(np.arange(_INPUTS)) for point in points])
+    weights, X = _side_by_side(spec, seeds, _INPUTS)
     field = _Listening(len(seeds))
     with np.errstate(all="ignore"):  # dead units before a norm with eps = 0 give 0 / 0
         out = forward(field, spec, weights, X)
@@ -111,3 +115,54 @@ def _scores(spec: Architecture, seeds: list[int]) -> Array:
     rarest = np.concatenate(field.rarest, axis=1)
     found: Array = usable * np.minimum(rarest, _OFTEN).mean(axis=1) / _OFTEN
     return found
+
+
+def richer_points(spec: Architecture, at_most: int, seed: int, best: int, count: int) -> list[int]:
+    """Seeds of points that may have a larger rank than the point with the seed `best`.
+
+    Those with the largest ranks come first. Points are drawn until the largest has been seen often.
+    """
+    inputs = max(_INPUTS_FOR_RANK, -(-2 * at_most // prod(spec.output_shape)))
+    rows = inputs * prod(spec.output_shape)
+    most = (_RARE if spec.piecewise else _FEWEST) if spec.nearly_signs else _POINTS
+    points = int(min(most, _WORK // (rows * spec.parameters * (at_most + _SPARE))))
+    at_once = max(1, min(32, inputs_at_once(spec) // inputs))
+    mixed = np.random.default_rng(0).standard_normal((at_most + _SPARE, rows)) / rows**0.5
+    ranks = _ranks(spec, [best], inputs, mixed).tolist()
+    largest = at_most * len(_CUTS)
+    while (
+        len(ranks) <= points
+        and max(ranks) < largest
+        and (len(ranks) <= _FEWEST or ranks.count(max(ranks)) < _SEEN)
+    ):
+        numbers = range(len(ranks), min(points + 1, len(ranks) + at_once))
+        ranks += _ranks(spec, [seed_of(seed, n) for n in numbers], inputs, mixed).tolist()
+    own, *ranks = ranks
+    order = sorted(range(len(ranks)), key=lambda n: -ranks[n])
+    return [seed_of(seed, n + 1) for n in order[:count] if ranks[n] > own]
+
+
+def _ranks(spec: Architecture, seeds: list[int], inputs: int, mixed: Array) -> Array:
+    """The numerical rank at each point, of few combinations of all rows, summed over the cuts."""
+    weights, X = _side_by_side(spec, seeds, inputs)
+    with np.errstate(all="ignore"):  # dead units before a norm with eps = 0 give 0 / 0
+        J = jacobian(Real(), spec, weights, X)
+    J = np.where(np.isfinite(J).all(axis=(1, 2), keepdims=True), J, 0)
+    scaled = of_length_one(J.reshape(len(seeds), -1, spec.parameters))
+    values = np.linalg.svd(mixed @ scaled, compute_uv=False)
+    clear = values[..., None] > np.array(_CUTS) * values[:, :1, None]
+    found: Array = clear.sum(axis=(1, 2))
+    return found
+
+
+def of_length_one(rows: Array) -> Array:
+    """Rows divided by their length; those that are rounding are zero."""
+    size = np.sqrt((rows * rows).sum(axis=-1, keepdims=True))
+    return np.asarray(np.where(size > _ROUNDING, rows / np.where(size > 0, size, 1), 0))
+
+
+def _side_by_side(spec: Architecture, seeds: list[int], inputs: int) -> tuple[Array, Array]:
+    """The first inputs of several points, and for each of them the weights."""
+    points = [RealPoint(spec, seed) for seed in seeds]
+    weights = np.repeat(np.stack([point.weights for point in points]), inputs, axis=0)
+    return weights, np.concatenate([point.inputs(np.arange(inputs)) for point in points])

@@ -9,14 +9,18 @@ from typing import TypeVar
 
 from segre.architectures import Architecture
 from segre.errors import UnsupportedError
-from segre.finding import Bound, Finding, Symmetry
+from segre.finding import Bound, Finding, Findings, Symmetry
 from segre.geometry.closed_form import closed_form
-from segre.geometry.redundancy import formulas
+from segre.geometry.redundancy import asked_for, counted, formulas
+from segre.models import Source, architecture, called, only
 from segre.theorems import Application, apply, nearest
+from segre.transformer.choices import Output
 from segre.transformer.spec import Transformer
 from segre.values import quote
 
 A = TypeVar("A", bound=Architecture)
+
+_ONLY = "dim --compare supports only transformers; use segre compare for other designs"
 
 
 def at_any_size(spec: A, count: Callable[[A], Finding]) -> Finding:
@@ -80,3 +84,18 @@ def why_no_theorem(spec: Architecture, applied: Application | None) -> str:
         f"no theorem covers this design; the nearest is theorem {theorem.name} ({theorem.title}), "
         f"which does not cover {', '.join(misfits)}"
     )
+
+
+def compare(*specs: Source, output: Output | None = None) -> Findings:
+    """Transformers of any size, by a theorem or counted, in the order in which they are given.
+
+    >>> found = compare("gpt2", "llama-3-8b")
+    >>> [(one.value, one.redundancy["total"]) for one in found.found]
+    [(123092456, 1347352), (8016918528, 13342720)]
+    """
+    found = []
+    for spec in specs:
+        net = architecture(spec)
+        net = net if output is None else asked_for(net, output)
+        found.append(at_any_size(only(Transformer, net, _ONLY), counted))
+    return Findings(tuple(map(called, specs)), tuple(found))

@@ -11,21 +11,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Protocol
 
 import numpy as np
+from flint import arb, arb_mat
 
 from segre.architectures import Architecture
 from segre.errors import UnluckyError
 from segre.fields.ball import Ball
 from segre.fields.interface import Array
 from segre.finding import Bound, Evidence
-from segre.geometry.alive import can_die
-from segre.geometry.grown import bordered
+from segre.geometry.alive import richer_points
 from segre.geometry.pivots import likely_minors, minors_at
 from segre.geometry.progress import Progress, quiet
+from segre.geometry.rank import JacobianRank
 from segre.geometry.real_point import RealPoint
-from segre.geometry.richest import richer_points
 from segre.network import jacobian_rows
 
 _BITS = (128, 256, 512, 1024)
@@ -34,6 +33,7 @@ _ENTRIES = 60_000  # of the Jacobian, in balls, to choose rows and columns from
 _REPEATS = 16  # inputs drawn for each that is used, where sequences may come twice
 _AT_ONCE = 64  # rows of the Jacobian
 _PER_WORD = 4  # inputs for each word: derivatives by its embedding need it
+_LARGEST = 2_000_000  # multiplications of an elimination
 
 
 @dataclass(frozen=True)
@@ -60,26 +60,12 @@ class BallMinor:
         return Bound(n, Evidence("ball-minor", statement))
 
 
-class Minor(Protocol):
-    """Rows and columns that may well be regular."""
-
-    @property
-    def rows(self) -> list[tuple[int, int]]:
-        """(input, output entry)."""
-        ...
-
-    @property
-    def columns(self) -> list[int]:
-        """Weights."""
-        ...
-
-
 def ball_minor(
     spec: Architecture,
     at_most: int,
     seed: int = 0,
     progress: Progress = quiet,
-    candidate: Minor | None = None,
+    candidate: JacobianRank | None = None,
 ) -> BallMinor:
     """A certified minor: the candidate, or as large a one as floating point finds at a few points.
 
@@ -104,7 +90,7 @@ def ball_minor(
         if found is not None:
             best = found
             break
-    if can_die(spec) or spec.nearly_signs:
+    if spec.piecewise or spec.nearly_signs:
         return _larger(spec, at_most, seed, progress, best)
     return _grown(RealPoint(spec, best.seed), best, at_most, progress)
 
@@ -209,3 +195,67 @@ def _rows(point: RealPoint, rows: list[tuple[int, int]], bits: int) -> Array:
     with field.precision():
         X = field.constant(point.inputs(numbers))
         return jacobian_rows(field, point.spec, field.constant(point.weights), X, outputs)
+
+
+# --- bordering ------------------------------------------------------------------------------------
+
+
+def bordered(J: Array, rows: Sequence[int], columns: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Rows and columns of a regular minor of J, a matrix of balls, that contains a regular one.
+
+    With A regular and M = [[A, B], [C, D]], a minor of the Schur complement D - C A^-1 B is regular
+    if and only if the minor of M that contains A and borders it is. So it is eliminated, largest
+    entry first, as long as there is an entry that is not zero: balls see entries that floats cannot
+    tell from rounding.
+
+    >>> J = np.array([[arb(1), arb(2), arb(0)], [arb(2), arb(4), arb(0)], [arb(0), arb(0), arb(7)]])
+    >>> bordered(J, [0], [0])
+    ([0, 2], [0, 2])
+    """
+    height, width = J.shape
+    others = [r for r in range(height) if r not in set(rows)]
+    across = [c for c in range(width) if c not in set(columns)]
+    rest = J[np.ix_(others, across)]
+    if len(rows) and rest.size:
+        A, B = _matrix(J[np.ix_(rows, columns)]), _matrix(J[np.ix_(rows, across)])
+        try:
+            product = _matrix(J[np.ix_(others, columns)]) * A.solve(B)
+        except ZeroDivisionError:  # at this precision
+            return list(rows), list(columns)
+        rest = rest - np.array(product.tolist(), dtype=object)
+    more = _pivots(rest)
+    found_rows = sorted([*rows, *(others[r] for r, _ in more)])
+    return found_rows, sorted([*columns, *(across[c] for _, c in more)])
+
+
+def _matrix(entries: Array) -> arb_mat:
+    return arb_mat(entries.tolist())
+
+
+def _pivots(rest: Array) -> list[tuple[int, int]]:
+    """Rows and columns of the entries that a complete elimination divides by."""
+    found: list[tuple[int, int]] = []
+    left = np.arange(len(rest))
+    while len(left) and len(found) * rest.size < _LARGEST:
+        sizes = _sizes(rest)
+        r, c = divmod(int(sizes.argmax()), rest.shape[1])
+        if sizes[r, c] == -np.inf:
+            break
+        found.append((int(left[r]), c))
+        pivot = rest[r]
+        left, rest = np.delete(left, r), np.delete(rest, r, axis=0)
+        factors = rest[:, c] / pivot[c]
+        rest = rest - factors[:, None] * pivot[None, :]
+        rest[:, c] = arb(0)
+    return found
+
+
+def _sizes(entries: Array) -> Array:
+    """Logarithms of entries that are not zero; minus infinity for those that may be."""
+
+    def size(ball: arb) -> float:
+        least = ball.abs_lower()
+        return float(least.log()) if least > 0 else -np.inf
+
+    found: Array = np.asarray(np.frompyfunc(size, 1, 1)(entries), dtype=float)
+    return found

@@ -22,9 +22,8 @@ from segre.geometry.alive import piecewise
 from segre.geometry.at_any_size import at_any_size, by_theorem, proved_by_theorem
 from segre.geometry.balls import BallMinor, ball_minor
 from segre.geometry.closed_form import ambient, closed_form
-from segre.geometry.defect import with_defect
 from segre.geometry.estimate import estimate
-from segre.geometry.gap import suspects
+from segre.geometry.gap import suspects, with_defect
 from segre.geometry.independence import (
     Independence,
     only_in_balls,

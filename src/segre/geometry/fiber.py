@@ -14,7 +14,7 @@ import numpy as np
 from segre.fields.interface import Array
 from segre.fields.linear import LinearAlgebra
 from segre.geometry.effective import forms_read, occurring_tokens
-from segre.geometry.group import GroupElement, random_element
+from segre.geometry.group import GroupElement, HeadMove, identity, random_element
 from segre.geometry.normal_form import Canonical, Difference, canonical, difference
 from segre.geometry.strata import factor, swapped
 from segre.network import LayerWeights
@@ -22,6 +22,8 @@ from segre.shown import Brief
 from segre.weights import Weights
 
 __all__ = ["Connection", "canonical", "connect", "sample"]
+
+_ZERO = "the zero function: V = 0 or A = 0, the other matrix arbitrary"
 
 
 def sample(weights: Weights, seed: int = 0) -> Weights:
@@ -141,8 +143,7 @@ def _checked(
         return Connection(True, swapped=swap, note=note)
     moved = element.apply(one).vector
     if one.exact:
-        equal = all(a == b for a, b in zip(moved, two.vector, strict=True))
-        residual = 0.0 if equal else float("inf")
+        residual = 0.0 if (moved == two.vector).all() else float("inf")
     else:
         residual = float(np.linalg.norm(moved - two.vector) / np.linalg.norm(two.vector))
     return Connection(True, None, element, swap, residual)
@@ -154,71 +155,68 @@ def _connect_one_layer(one: Weights, two: Weights) -> Connection:
         V, W = start.layers[0].W_V[0], two.layers[0].W_V[0]
         algebra = one.algebra
         if algebra.rank(V) == 0 or algebra.rank(W) == 0:
-            return Connection(
-                True, note="the zero function: V = 0 or A = 0, the other matrix arbitrary"
-            )
+            return Connection(True, note=_ZERO)
         if algebra.rank(np.stack([V.reshape(-1), W.reshape(-1)])) > 1:
             continue
         place = int(np.argmax(np.abs(V.reshape(-1).astype(float))))
         c = W.reshape(-1)[place] / V.reshape(-1)[place]
-        ends = tuple(one.field.constant(np.eye(n, dtype=int)) for n in one.spec.widths)
+        ends = tuple(identity(one, n) for n in one.spec.widths)
         G = _basis_change(algebra, start.layers[0].W_Q[0], two.layers[0].W_Q[0] * c)
-        if G is None:
-            return _checked(start, two, None, swap)
-        element = GroupElement(ends, ((0,),), ((G,),), (None,), ((c,),))
+        element = None if G is None else GroupElement(ends, ((HeadMove(0, G, None, c),),))
         return _checked(start, two, element, swap)
-    return Connection(True, note="the zero function: V = 0 or A = 0, the other matrix arbitrary")
+    return Connection(True, note=_ZERO)
 
 
 def _element_between(
     one: Weights, two: Weights, first: Canonical, second: Canonical
 ) -> GroupElement | None:
     algebra = one.algebra
-    ends = [one.field.constant(np.eye(n, dtype=int)) for n in one.spec.widths]
+    ends = [identity(one, n) for n in one.spec.widths]
     bases = [
         algebra.solve(q, p) if 0 < i < one.spec.depth else ends[i]
         for i, (p, q) in enumerate(
             zip(first.effective.projections, second.effective.projections, strict=True)
         )
     ]
-    order: list[tuple[int, ...]] = []
-    scales: list[tuple[Any, ...]] = []
-    query_key: list[tuple[Array, ...]] = []
-    value_output: list[tuple[Array, ...] | None] = []
-    for i, (mine, other) in enumerate(zip(one.layers, two.layers, strict=True)):
-        a, b = first.effective.layers[i], second.effective.layers[i]
-        source = dict(zip(b.order, a.order, strict=True))
-        ratio: dict[int, Any] = {
-            h: s / t for h, s, t in zip(b.order, a.scales, b.scales, strict=True)
-        }
-        heads = range(len(source))
-        order.append(tuple(source[h] for h in heads))
-        scales.append(tuple(ratio[h] for h in heads))
-        G = [
-            _basis_change(algebra, mine.W_Q[source[h]], ratio[h] * (other.W_Q[h] @ bases[i]))
-            for h in heads
-        ]
-        D: list[Array | None] = []
-        if mine.W_O is not None and other.W_O is not None:
-            for h in heads:
-                change = _basis_change(algebra, mine.W_V[source[h]], other.W_V[h] @ bases[i])
-                if change is None:  # more value dimensions than tokens have: read them off W_O
-                    written = bases[i + 1] @ mine.W_O[source[h]] * ratio[h]
-                    back = _basis_change(algebra, other.W_O[h].T, written.T)
-                    change = None if back is None else back.T
-                D.append(change)
-        known_G, known_D = [g for g in G if g is not None], [d for d in D if d is not None]
-        if len(known_G) < len(G) or len(known_D) < len(D):
+    layers = []
+    for i, (a, b) in enumerate(zip(first.effective.layers, second.effective.layers, strict=True)):
+        around = bases[i], bases[i + 1]
+        found: dict[int, HeadMove | None] = {}
+        for h, source, s, t in zip(b.order, a.order, a.scales, b.scales, strict=True):
+            own = _head(one.layers[i], source), _head(two.layers[i], h)
+            found[h] = _head_between(algebra, *own, around, source, s / t)
+        known = [found[h] for h in sorted(found)]
+        layers.append(tuple(move for move in known if move is not None))
+        if len(layers[-1]) < len(known):
             return None
-        query_key.append(tuple(known_G))
-        value_output.append(tuple(known_D) if D else None)
-    return GroupElement(
-        tuple(bases),
-        tuple(order),
-        tuple(query_key),
-        tuple(value_output),
-        tuple(scales),
-    )
+    return GroupElement(tuple(bases), tuple(layers))
+
+
+def _head(layer: LayerWeights[Array], h: int) -> LayerWeights[Array]:
+    """The tensors of one head."""
+    out = None if layer.W_O is None else layer.W_O[h]
+    return LayerWeights(layer.W_K[h], layer.W_Q[h], layer.W_V[h], out)
+
+
+def _head_between(
+    algebra: LinearAlgebra,
+    mine: LayerWeights[Array],
+    other: LayerWeights[Array],
+    bases: tuple[Array, Array],
+    source: int,
+    scale: Any,
+) -> HeadMove | None:
+    """What makes a head of another; None if its bases are not determined."""
+    before, after = bases
+    G, D = _basis_change(algebra, mine.W_Q, scale * (other.W_Q @ before)), None
+    if mine.W_O is not None and other.W_O is not None:
+        D = _basis_change(algebra, mine.W_V, other.W_V @ before)
+        if D is None:  # more value dimensions than tokens have: read them off W_O
+            back = _basis_change(algebra, other.W_O.T, (after @ mine.W_O * scale).T)
+            if back is None:
+                return None
+            D = back.T
+    return None if G is None else HeadMove(source, G, D, scale)
 
 
 def _basis_change(algebra: LinearAlgebra, source: Array, target: Array) -> Array | None:

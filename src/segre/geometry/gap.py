@@ -1,11 +1,15 @@
-"""Why may the bounds of a design not meet? Features with which gaps are known to remain."""
+"""Gaps: features with which bounds are known not to meet, and dimensions that fall short."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import singledispatch
 
 from segre.architectures import Architecture
+from segre.finding import Finding
+from segre.polynomial.bounds import expected
+from segre.polynomial.spec import Polynomial
 from segre.spec import Network
 from segre.symmetry.reach import parallel_tokens
 from segre.transformer.spec import Transformer
@@ -56,3 +60,29 @@ def _of_stack(spec: Network) -> str:
     features = _OF_STACKS if spec.plain else _OF_MECHANISMS
     known = not spec.plain or spec.mechanism.bilinear
     return ", ".join(name for name, has in features.items() if known and has(spec))
+
+
+@singledispatch
+def _expected(_spec: Architecture) -> int | None:
+    """What counting suggests, where it is a usual thing to compare with."""
+    return None
+
+
+_expected.register(Polynomial, expected)
+
+
+def with_defect(found: Finding) -> Finding:
+    """The same finding, with a note on how much the dimension falls short, if it does.
+
+    A polynomial network is defective if its dimension is smaller than counting suggests.
+    """
+    suggested = _expected(found.spec)
+    missing = 0 if suggested is None or found.upper is None else suggested - found.upper
+    if missing <= 0:
+        return found
+    least = "" if found.value is not None else "at least "
+    note = (
+        "defective: the expected dimension (parameters minus scales, or the ambient dimension) "
+        f"is {suggested:,}; the defect is {least}{missing:,}"
+    )
+    return replace(found, notes=(*found.notes, note))

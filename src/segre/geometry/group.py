@@ -9,43 +9,53 @@ import numpy as np
 
 from segre.fields.interface import Array
 from segre.fields.linear import LinearAlgebra
-from segre.geometry.normal_form import Head, stacked
+from segre.geometry.normal_form import stacked
 from segre.weights import Weights
 
 
 @dataclass(frozen=True)
-class GroupElement:
-    """A symmetry: bases of the tokens between layers, and per layer and head (G, D, scale), order.
+class HeadMove:
+    """What makes a head of another head of the layer: G, D (where values are factored), and c.
 
-    New layer i has, for its head h, with h' = order[h]: Q = G Q_h' C^-1 / c, K = G^-T K_h' C^-1,
-    V = c C' V_h' C^-1 (or W_V = D W_V C^-1, W_O = c C' W_O D^-1), where C, C' are the bases before
-    and after the layer (1 at both ends) and c is 1 for softmax.
+    Q = G Q' C^-1 / c, K = G^-T K' C^-1, V = c C' V' C^-1 (or W_V = D W_V' C^-1, W_O = c C' W_O'
+    D^-1), where C, C' are the bases before and after the layer and c is 1 for softmax.
     """
 
+    source: int
+    query_key: Array
+    value_output: Array | None
+    scale: Any
+
+
+@dataclass(frozen=True)
+class GroupElement:
+    """A symmetry: bases of the tokens between layers (1 at both ends), and the heads it makes."""
+
     bases: tuple[Array, ...]
-    order: tuple[tuple[int, ...], ...]
-    query_key: tuple[tuple[Array, ...], ...]
-    value_output: tuple[tuple[Array, ...] | None, ...]
-    scales: tuple[tuple[Any, ...], ...]
+    heads: tuple[tuple[HeadMove, ...], ...]
+
+    @property
+    def order(self) -> tuple[tuple[int, ...], ...]:
+        """Which head each head is made of, layer by layer."""
+        return tuple(tuple(head.source for head in layer) for layer in self.heads)
 
     def apply(self, weights: Weights) -> Weights:
         """The moved weights."""
         algebra = weights.algebra
         layers = []
-        for i, own in enumerate(weights.layers):
-            before, after = self.bases[i], self.bases[i + 1]
-            heads: list[Head] = []
-            for h, source in enumerate(self.order[i]):
-                G, c = self.query_key[i][h], self.scales[i][h]
-                Q = _right_divide(algebra, G @ own.W_Q[source], before) / c
-                K = _right_divide(algebra, algebra.solve(G.T, own.W_K[source]), before)
-                V = _right_divide(algebra, own.W_V[source], before)
-                inner = self.value_output[i]
-                if own.W_O is None or inner is None:
+        for own, moves, before, after in zip(
+            weights.layers, self.heads, self.bases, self.bases[1:], strict=False
+        ):
+            heads = []
+            for move in moves:
+                h, G, D, c = move.source, move.query_key, move.value_output, move.scale
+                Q = _right_divide(algebra, G @ own.W_Q[h], before) / c
+                K = _right_divide(algebra, algebra.solve(G.T, own.W_K[h]), before)
+                V = _right_divide(algebra, own.W_V[h], before)
+                if own.W_O is None or D is None:
                     heads.append((K, Q, c * (after @ V), None))
                 else:
-                    D = inner[h]
-                    out = c * (after @ _right_divide(algebra, own.W_O[source], D))
+                    out = c * (after @ _right_divide(algebra, own.W_O[h], D))
                     heads.append((K, Q, D @ V, out))
             layers.append(stacked(heads))
         return Weights.of_layers(weights.spec, layers)
@@ -77,17 +87,20 @@ def random_element(weights: Weights, seed: int = 0) -> GroupElement:
             return weights.field.constant(np.array([top]))[0] / bottom
         return float(rng.uniform(0.5, 2) * rng.choice([-1, 1]))
 
-    identity = [
-        weights.field.constant(np.eye(n, dtype=int)) for n in (spec.widths[0], spec.widths[-1])
+    first, *inner, last = spec.widths
+    bases = [identity(weights, first), *map(regular, inner), identity(weights, last)]
+    order = [rng.permutation(layer.heads).tolist() for layer in spec.layers]
+    query_key = [[regular(layer.a) for _ in range(layer.heads)] for layer in spec.layers]
+    value_output = [
+        [None if layer.dv is None else regular(layer.dv) for _ in range(layer.heads)]
+        for layer in spec.layers
     ]
-    bases = [identity[0], *(regular(n) for n in spec.widths[1:-1]), identity[1]]
-    heads = list(spec.layers)
-    return GroupElement(
-        bases=tuple(bases),
-        order=tuple(tuple(rng.permutation(head.heads).tolist()) for head in heads),
-        query_key=tuple(tuple(regular(x.a) for _ in range(x.heads)) for x in heads),
-        value_output=tuple(
-            None if x.dv is None else tuple(regular(x.dv) for _ in range(x.heads)) for x in heads
-        ),
-        scales=tuple(tuple(scale() for _ in range(x.heads)) for x in heads),
-    )
+    scales = [[scale() for _ in range(layer.heads)] for layer in spec.layers]
+    layers = zip(order, query_key, value_output, scales, strict=True)
+    heads = (tuple(map(HeadMove, *layer)) for layer in layers)
+    return GroupElement(tuple(bases), tuple(heads))
+
+
+def identity(weights: Weights, n: int) -> Array:
+    """The identity matrix, in the numbers of `weights`."""
+    return weights.field.constant(np.eye(n, dtype=int))

@@ -9,15 +9,15 @@ up to heads with equal scores.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from segre.fields.interface import Array
 from segre.fields.linear import Floats, LinearAlgebra, Rationals
-from segre.fields.rational import Rational
 from segre.geometry.effective import Effective, effective
-from segre.geometry.strata import factor
+from segre.geometry.strata import factor, factor_through, padded
 from segre.network import LayerWeights
 from segre.shown import Brief
 from segre.spec import Network
@@ -135,8 +135,8 @@ def _normal_weights(form: Canonical) -> Weights | None:
             if algebra.rank(A) > target.a:
                 return None  # a symmetric part: its rank may exceed that of the scores
             K, Q = factor(algebra, A, target.a)
-            wide = _padded(V, target.width_out if i + 1 < spec.depth else len(V), target.width_in)
-            K, Q = (_padded(M, target.a, target.width_in) for M in (K, Q))
+            wide = padded(V, target.width_out if i + 1 < spec.depth else len(V), target.width_in)
+            K, Q = (padded(M, target.a, target.width_in) for M in (K, Q))
             if target.dv is None:
                 heads.append((K, Q, wide, None))
                 continue
@@ -149,28 +149,9 @@ def _normal_weights(form: Canonical) -> Weights | None:
 Head = tuple[Array, Array, Array, Array | None]
 
 
-def stacked(heads: list[Head]) -> LayerWeights[Array]:
+def stacked(heads: Iterable[Head]) -> LayerWeights[Array]:
     """The tensors of a layer from (W_K, W_Q, W_V, W_O) of its heads."""
-    outs = [out for *_, out in heads if out is not None]
+    K, Q, V, outs = zip(*heads, strict=True)
     return LayerWeights(
-        np.stack([K for K, _, _, _ in heads]),
-        np.stack([Q for _, Q, _, _ in heads]),
-        np.stack([V for _, _, V, _ in heads]),
-        np.stack(outs) if outs else None,
+        np.stack(K), np.stack(Q), np.stack(V), None if outs[0] is None else np.stack(outs)
     )
-
-
-def factor_through(algebra: LinearAlgebra, matrix: Array, inner: int) -> tuple[Array, Array]:
-    """A matrix of rank at most `inner` as a product (rows x inner) (inner x columns)."""
-    pivots = algebra.pivots(matrix)
-    columns = matrix[:, pivots]
-    rows = algebra.pivots(columns.T)
-    coordinates = algebra.solve(columns[rows], matrix[rows])
-    return _padded(columns, len(matrix), inner), _padded(coordinates, inner, matrix.shape[1])
-
-
-def _padded(matrix: Array, rows: int, columns: int) -> Array:
-    blank = np.zeros((rows, columns))
-    out = Rational().constant(blank) if matrix.dtype == object else blank
-    out[: matrix.shape[0], : matrix.shape[1]] = matrix
-    return out

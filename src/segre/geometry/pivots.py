@@ -16,7 +16,7 @@ import numpy as np
 from segre.architectures import Architecture
 from segre.fields.interface import Array
 from segre.fields.real import Real
-from segre.geometry.alive import can_die, points_to_try
+from segre.geometry.alive import of_length_one, points_to_try
 from segre.geometry.memory import inputs_at_once
 from segre.geometry.progress import Progress
 from segre.geometry.real_point import RealPoint, sequences
@@ -26,7 +26,6 @@ from segre.transformer.spec import Transformer
 _CUTS = (1e-11, 1e-9, 1e-7, 1e-5)  # where the rank ends: a smaller minor may be proved regular
 _EPS = Fraction(1, 16)
 _MOST_ROWS = 6  # for each parameter
-_ROUNDING = 1e-13  # derivatives as small as this are zeros
 _POINTS = 3
 _LIVELY_POINTS = 48  # where units may die: regions have ranks of their own
 _WORK = 1e8  # multiplications, after which no other point is tried
@@ -70,7 +69,7 @@ def likely_minors(
     """Minors at the best of several points, large ones first."""
     tried: list[Pivots] = []
     work = 0.0
-    for number in points_to_try(spec, seed, _LIVELY_POINTS if can_die(spec) else _POINTS):
+    for number in points_to_try(spec, seed, _LIVELY_POINTS if spec.piecewise else _POINTS):
         for chosen in _conditioned(spec):
             tried.append(_pivots(RealPoint(chosen, number), at_most, chosen is spec, progress))
             work += tried[-1].rows.size * spec.parameters
@@ -113,7 +112,7 @@ def _with_larger_eps(spec: Transformer) -> list[Architecture]:
     if not 0 < spec.eps < _EPS:
         return [spec]
     larger = replace(spec, eps=_EPS)
-    return [larger, spec] if can_die(spec) else [larger]
+    return [larger, spec] if spec.piecewise else [larger]
 
 
 def _visibly_singular(point: RealPoint, rows: Rows, columns: list[int]) -> bool:
@@ -179,8 +178,7 @@ def _pivots(point: RealPoint, at_most: int, true: bool, progress: Progress) -> P
         progress("floating-point Jacobian", min(len(J), enough), enough)
         if len(J) < enough and not all_seen:
             continue
-        size = np.sqrt((J * J).sum(axis=1, keepdims=True))
-        scaled = np.where(size > _ROUNDING, J / np.where(size > 0, size, 1), 0)
+        scaled = of_length_one(J)
         R, columns = qr(scaled, mode="r", pivoting=True)
         found = Pivots(point.seed, scaled, places, columns, np.abs(np.diag(R)), at_most, true)
         if found.rank() == at_most or len(J) >= most or all_seen:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -13,12 +13,11 @@ import numpy as np
 from segre.architectures import Architecture
 from segre.errors import UnluckyError
 from segre.fields.draw import Stream, words
-from segre.fields.formal import Formal
 from segre.fields.interface import Array
 from segre.fields.prime import PRIMES, Prime
 from segre.geometry.memory import inputs_at_once
 from segre.geometry.real_point import RealPoint
-from segre.geometry.salts import Roots, SaltedInputs, find_salts
+from segre.geometry.salts import Draw, Roots, SaltedInputs, find_salts
 from segre.network import jacobian
 from segre.values import quote
 
@@ -28,16 +27,6 @@ FEW_PARAMETERS = 256  # a network with no more is small: most of its time is cal
 _AHEAD = 5
 POINTS = 8  # so many are tried, where one may have no value
 _COLUMN_SALT = np.uint64(1 << 40)
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Some inputs: their numbers, themselves, the field (or fields of the stages), the salts."""
-
-    numbers: list[int]
-    X: Array
-    fields: Prime | Sequence[Formal]
-    salts: Array
 
 
 @dataclass(frozen=True)
@@ -95,27 +84,24 @@ class Point:
         return np.empty((0, 0, spec.parameters))
 
     @cached_property
-    def inputs_with_free_roots(self) -> Batch:
+    def inputs_with_free_roots(self) -> SaltedInputs:
         """Two inputs of a transformer whose roots are drawn, not computed: they always exist.
 
         Symmetries do not change the outputs there either: of a root they ask only that it have the
         derivative of a root (docs/soundness.md).
         """
-        found = self.find_salts(np.arange(2), free_roots=True)
-        return Batch([0, 1], found.X, found.fields(self.field), found.salts)
+        return self._with_free_roots(partial(drawn_inputs, self.field, self.spec))
 
     @cached_property
     def hard_rows(self) -> Array:
         """The Jacobian at two token sequences, with drawn roots."""
-        spec = self.spec
-        sequences = RealPoint(spec, self.field.seed)
+        sequences = RealPoint(self.spec, self.field.seed)
+        return self.jacobian_rows(
+            self._with_free_roots(lambda numbers, _salts: sequences.inputs(numbers))
+        )
 
-        def draw(numbers: Array, _salts: Array | None = None) -> Array:
-            return sequences.inputs(numbers)
-
-        numbers = np.arange(2)
-        found = find_salts(self.field, spec, self.weights, numbers, draw, Roots(), True)
-        return self.jacobian_rows(Batch([0, 1], found.X, found.fields(self.field), found.salts))
+    def _with_free_roots(self, draw: Draw) -> SaltedInputs:
+        return find_salts(self.field, self.spec, self.weights, np.arange(2), draw, Roots(), True)
 
     @cached_property
     def roots(self) -> Roots:
@@ -126,36 +112,33 @@ class Point:
     def _salted_inputs(self) -> list[SaltedInputs]:
         return []
 
-    def batch(self, start: int, count: int) -> Batch:
+    def batch(self, start: int, count: int) -> SaltedInputs:
         """The inputs start, ..., start + count - 1."""
         numbers = np.arange(start, start + count)
         if not self.spec.salted:
             X = drawn_inputs(self.field, self.spec, numbers)
             none = np.zeros((self.spec.depth + 1, count, self.spec.t), dtype=np.int64)
-            return Batch(numbers.tolist(), X, self.field, none)
+            return SaltedInputs(numbers, X, none)
         while (known := sum(len(part.numbers) for part in self._salted_inputs)) < start + count:
             self._salted_inputs.append(self.find_salts(np.arange(known, known + max(16, count))))
-        found = SaltedInputs(
+        return SaltedInputs(
             numbers,
             np.concatenate([part.X for part in self._salted_inputs])[numbers],
             np.concatenate([part.salts for part in self._salted_inputs], axis=1)[:, numbers],
         )
-        return Batch(numbers.tolist(), found.X, found.fields(self.field), found.salts)
 
-    def find_salts(self, numbers: Array, *, free_roots: bool = False) -> SaltedInputs:
-        """The inputs of a transformer with salts for which its square roots exist, or are drawn."""
-        spec = self.spec
-        draw = partial(drawn_inputs, self.field, spec)
-        roots = Roots() if free_roots else self.roots
-        return find_salts(self.field, spec, self.weights, numbers, draw, roots, free_roots)
+    def find_salts(self, numbers: Array) -> SaltedInputs:
+        """The inputs of a transformer with salts for which its square roots exist."""
+        draw = partial(drawn_inputs, self.field, self.spec)
+        return find_salts(self.field, self.spec, self.weights, numbers, draw, self.roots)
 
-    def jacobian_rows(self, batch: Batch, outputs: Array | slice = slice(None)) -> Array:
+    def jacobian_rows(self, batch: SaltedInputs, outputs: Array | slice = slice(None)) -> Array:
         """Rows of the Jacobian: for each input, the chosen output entries, by the weights."""
-        matrices = jacobian(batch.fields, self.spec, self.weights, batch.X, outputs)
-        if isinstance(batch.fields, Sequence):
-            if any(field.divided for field in batch.fields):
-                raise UnluckyError("division by zero at this point; try another seed")
-            assert all(field.sound for field in batch.fields), "no square roots at these salts"
+        fields = batch.fields(self.field) if self.spec.salted else []
+        matrices = jacobian(fields or self.field, self.spec, self.weights, batch.X, outputs)
+        if any(field.divided for field in fields):
+            raise UnluckyError("division by zero at this point; try another seed")
+        assert all(field.sound for field in fields), "no square roots at these salts"
         return matrices.reshape(-1, self.spec.parameters)
 
 

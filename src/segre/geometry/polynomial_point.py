@@ -15,10 +15,11 @@ docs/geometry.md has the proofs. Other polynomial networks are refused.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice, pairwise
 from math import comb
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from flint import fmpq, fmpq_mat
@@ -26,8 +27,8 @@ from flint import fmpq, fmpq_mat
 from segre.errors import UnsupportedError
 from segre.fields.interface import Array
 from segre.fields.linear import TOLERANCE
-from segre.geometry.placements import Placements
-from segre.geometry.polynomial_stratum import FilterPoint, QuadraticPoint, Reason
+from segre.geometry.strata import KindOfPoint
+from segre.json_data import stated
 from segre.network import forward, jacobian
 from segre.polynomial.bounds import bound, forms
 from segre.polynomial.spec import Convolution, Polynomial, receptive_field
@@ -36,6 +37,77 @@ from segre.weights.polynomial import PolynomialWeights
 _MOST_POINTS = 2000  # where tangent vectors are evaluated
 _MOST_BRANCHES = 64
 _HIGHEST_CHECKED = 64  # degree: powers of fractions grow long
+
+
+Reason = Literal["zero function", "several filters", "rank drop"]
+
+
+@dataclass(frozen=True)
+class PolynomialPoint(KindOfPoint):
+    """What the two kinds of points share.
+
+    `tangent` is the rank of the parametrisation at the weights given. At a smooth point with
+    generic weights it equals `dimension`.
+    """
+
+    spec: Polynomial
+    singular: bool
+    reasons: tuple[Reason, ...]
+    dimension: int
+    tangent: int | None
+    exact: bool
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        names = "spec kind singular reasons dimension tangent exact status"
+        return stated(self, names, spec=str(self.spec))
+
+
+@dataclass(frozen=True)
+class FilterPoint(PolynomialPoint):
+    """The function of a convolutional network, and all filters behind it up to scale.
+
+    `filters` says how many choices of filters there are (0 stands for infinitely many: the zero
+    function), `branches` lists the first of them. `tangent_span` is the dimension of the span of
+    the tangent spaces of all branches, None where it is too large to compute.
+    """
+
+    filters: int
+    branches: tuple[tuple[tuple[str, ...], ...], ...]
+    tangent_span: int | None
+
+    @property
+    def how(self) -> str:
+        """How it is known."""
+        kind = "fractions" if self.exact else f"float64, zero below {TOLERANCE:g} of a filter"
+        return f"zeros at the ends of filters, in {kind}"
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return super().document() | stated(self, "filters branches tangent_span")
+
+
+@dataclass(frozen=True)
+class QuadraticPoint(PolynomialPoint):
+    """The function x -> x^T M x of a quadratic network, by the signature of M.
+
+    `boundary`: with output weights of these signs (`outputs`: how many are positive, negative and
+    zero) there are functions of the architecture arbitrarily near that cannot be reached.
+    """
+
+    rank: int
+    signature: tuple[int, int]
+    outputs: tuple[int, int, int]
+    boundary: bool
+
+    @property
+    def how(self) -> str:
+        """How it is known."""
+        return f"the signature of a symmetric matrix, in {'fractions' if self.exact else 'float64'}"
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return super().document() | stated(self, "rank signature outputs boundary")
 
 
 def classify_polynomial(weights: PolynomialWeights) -> FilterPoint | QuadraticPoint:
@@ -213,3 +285,110 @@ def signature(M: Array) -> tuple[int, int]:
     coefficients = [x for x in matrix.charpoly().coeffs() if x != 0]
     changes = sum((a > 0) != (b > 0) for a, b in pairwise(coefficients))
     return changes, int(matrix.rank()) - changes
+
+
+# --- where filters can begin ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Placements:
+    """What of each filter is between the zeros at its ends, and where all of them may begin.
+
+    Zeros at the ends of a filter leave room to move it. A filter that begins one place later moves
+    the input by the product of the strides before its layer, so filters can be moved against each
+    other: the placements with one function are the solutions of one linear equation in bounded
+    integers. docs/geometry.md proves that there are no other filters with the same function, up to
+    scale.
+    """
+
+    layers: tuple[Convolution, ...]
+    starts: tuple[int, ...]
+    inner: tuple[Array, ...]
+
+    @classmethod
+    def of(cls, layers: tuple[Convolution, ...], filters: list[Array]) -> Placements:
+        """Trim the filters."""
+        trimmed = [_trimmed(taps) for taps in filters]
+        return cls(layers, tuple(start for start, _ in trimmed), tuple(taps for _, taps in trimmed))
+
+    @property
+    def zero(self) -> bool:
+        """Whether a filter is zero, and so the function."""
+        return any(not len(taps) for taps in self.inner)
+
+    @cached_property
+    def steps(self) -> list[int]:
+        """By how much a filter that begins one place later moves the input."""
+        out = [1]
+        for layer in self.layers[:-1]:
+            out.append(out[-1] * layer.stride)
+        return out
+
+    @property
+    def room(self) -> list[int]:
+        """How many places later than at its first a filter may begin."""
+        return [
+            layer.kernel - len(taps) for layer, taps in zip(self.layers, self.inner, strict=True)
+        ]
+
+    @property
+    def shift(self) -> int:
+        """By how much the input is moved in all."""
+        return sum(start * step for start, step in zip(self.starts, self.steps, strict=True))
+
+    def count(self) -> int:
+        """How many placements have the function."""
+        ways = {self.shift: 1}  # by what is left to move, from the last layer to the first
+        for place in reversed(range(len(self.layers))):
+            after: dict[int, int] = {}
+            for left, number in ways.items():
+                for start in self._allowed(place, left):
+                    rest = left - start * self.steps[place]
+                    after[rest] = after.get(rest, 0) + number
+            ways = after
+        return ways.get(0, 0)
+
+    def __iter__(self) -> Iterator[tuple[int, ...]]:
+        """Where the filters begin, for each placement that has the function."""
+        yield from self._from(len(self.layers) - 1, self.shift)
+
+    def _from(self, place: int, left: int) -> Iterator[tuple[int, ...]]:
+        if place < 0:
+            yield ()
+            return
+        for start in self._allowed(place, left):
+            for before in self._from(place - 1, left - start * self.steps[place]):
+                yield (*before, start)
+
+    def _allowed(self, place: int, left: int) -> range:
+        """Starts of a filter after which the filters of earlier layers can still do the rest."""
+        step, reach = self.steps[place], self._reach[place]
+        least = max(0, -(-(left - reach) // step))
+        return range(least, min(self.room[place], left // step) + 1)
+
+    @cached_property
+    def _reach(self) -> list[int]:
+        """By how much the filters before each can move the input at most."""
+        out = [0]
+        for room, step in zip(self.room, self.steps, strict=True):
+            out.append(out[-1] + room * step)
+        return out[:-1]
+
+    def placed(self, starts: tuple[int, ...]) -> Array:
+        """All filters, one after the other, where they begin as given."""
+        parts = []
+        for layer, taps, start in zip(self.layers, self.inner, starts, strict=True):
+            own = np.repeat(taps[:1] - taps[:1], layer.kernel)
+            own[start : start + len(taps)] = taps
+            parts.append(own)
+        return np.concatenate(parts)
+
+
+def _trimmed(taps: Array) -> tuple[int, Array]:
+    """Where a filter begins, and its entries between the zeros at its ends."""
+    if taps.dtype == object:
+        (used,) = np.nonzero(taps)
+    else:
+        size = np.abs(taps)
+        (used,) = np.nonzero(size > TOLERANCE * size.max())
+    return (int(used[0]), taps[used[0] : used[-1] + 1]) if len(used) else (0, taps[:0])

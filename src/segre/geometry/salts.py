@@ -169,9 +169,8 @@ class _Run:
             active, open_ = active[again], ~found[again]
         self.exhausted |= len(active) > 0 and most == MOST_SALTS
         self.alive[active] = False
-        if (
-            self._mixed or self.spec.salts_mix
-        ) and self.alive.any():  # tokens saw each other: are all choices good at once?
+        mixed = self._mixed or self.spec.salts_mix
+        if mixed and self.alive.any():  # tokens saw each other: are all choices good at once?
             left = np.flatnonzero(self.alive)
             missing, _ = self._try(source, left, self.salts[source, left])
             self.alive[left[missing.any(axis=1)]] = False
@@ -205,15 +204,11 @@ class _Run:
         assert self.before is not None
         return self._apply(source - 1, self.before[chosen], chosen, salts)[0]
 
-    def _apply(self, k: int, tokens: Array, chosen: Array, salts: Array) -> tuple[Array, Formal]:
-        formal = Formal(self.base, salts, free_roots=self.free_roots)
-        own = self.weights if self.weights.ndim == 1 else self.weights[chosen]
-        stage = self.stages[k]
-        return stage.apply(formal, named_tensors(stage, own), tokens), formal
-
-    def _probe(self, k: int, tokens: Array, chosen: Array) -> tuple[Array, Formal]:
-        """A stage up to what it draws; its output only if it draws nothing."""
-        formal = Formal(self.base, probe=True, free_roots=self.free_roots)
+    def _apply(
+        self, k: int, tokens: Array, chosen: Array, salts: Array | None
+    ) -> tuple[Array, Formal]:
+        """A stage; without salts up to what it draws, with an output only if it draws nothing."""
+        formal = Formal(self.base, salts, probe=salts is None, free_roots=self.free_roots)
         own = self.weights if self.weights.ndim == 1 else self.weights[chosen]
         stage = self.stages[k]
         with suppress(Drawn):
@@ -237,7 +232,7 @@ class _Run:
             self._mark_zeros(formal, missing)
         self._next, self._mixed = None, False
         for k in range(source, len(self.stages)):
-            tokens, formal = self._probe(k, tokens, chosen)
+            tokens, formal = self._apply(k, tokens, chosen, None)
             sites = [(n, m) for n, (m, drew) in enumerate(formal.rootless) if not drew]
             mixes = self.stages[k].mixes and not formal.drew
             last = mixes and self.spec.roots_after_mixing

@@ -21,6 +21,7 @@ import numpy as np
 from segre.errors import SegreError
 from segre.fields.interface import Array
 from segre.fields.linear import Floats, LinearAlgebra, Rationals
+from segre.fields.rational import Rational
 from segre.finding import Status, Unbounded
 from segre.geometry.closed_form import closed_form
 from segre.geometry.coefficients import tangent_vectors
@@ -140,16 +141,28 @@ def classify(V: Array, A: Array, a: int, weights: tuple[Array, Array] | None = N
 
 
 def factor(algebra: LinearAlgebra, A: Array, a: int) -> tuple[Array, Array]:
-    """K and Q (a x d) with K^T Q = A: pivot columns of A, and A in terms of them."""
-    d = A.shape[0]
-    pivots = algebra.pivots(A)
-    columns = A[:, pivots]
+    """K and Q (a x d) with K^T Q = A."""
+    columns, coordinates = factor_through(algebra, A, a)
+    return columns.T, coordinates
+
+
+def factor_through(algebra: LinearAlgebra, matrix: Array, inner: int) -> tuple[Array, Array]:
+    """A matrix of rank at most `inner` as (rows x inner) times (inner x columns).
+
+    The first factor has pivot columns, and the second the matrix in terms of them.
+    """
+    columns = matrix[:, algebra.pivots(matrix)]
     rows = algebra.pivots(columns.T)
-    coordinates = algebra.solve(columns[rows], A[rows])
-    zero = A[:1, :1] - A[:1, :1]
-    K, Q = np.repeat(zero, a * d).reshape(a, d), np.repeat(zero, a * d).reshape(a, d)
-    K[: len(pivots)], Q[: len(pivots)] = columns.T, coordinates
-    return K, Q
+    coordinates = algebra.solve(columns[rows], matrix[rows])
+    return padded(columns, len(matrix), inner), padded(coordinates, inner, matrix.shape[1])
+
+
+def padded(matrix: Array, rows: int, columns: int) -> Array:
+    """A matrix with zeros below and to the right."""
+    blank = np.zeros((rows, columns))
+    out = Rational().constant(blank) if matrix.dtype == object else blank
+    out[: matrix.shape[0], : matrix.shape[1]] = matrix
+    return out
 
 
 def swapped(algebra: LinearAlgebra, V: Array, A: Array) -> tuple[Array, Array]:
@@ -235,7 +248,5 @@ def _fiber_points(
 
 
 def _integers(rng: np.random.Generator, shape: tuple[int, int], algebra: LinearAlgebra) -> Array:
-    from segre.fields.rational import Rational
-
     drawn = rng.integers(-9, 10, shape)
     return Rational().constant(drawn) if algebra.exact else drawn.astype(float)

@@ -28,6 +28,7 @@ from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.progress import Progress, quiet
 from segre.inspect.diagnose import LENGTH, require_finite, words_of
 from segre.inspect.recorded import Recorded, gradients, recorded
+from segre.json_data import stated
 from segre.models import Source
 from segre.shown import Tabular
 from segre.transformer.forward import at_length
@@ -73,19 +74,12 @@ class Trace(Unbounded, Tabular):
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
+        place = {"position": self.position, "token": self.output, "text": self.output_text}
         return {
             **self.model,
             "inputs": {"kind": self.inputs, "tokens": list(self.ids), "texts": list(self.words)},
-            "target": {
-                "position": self.position,
-                "token": self.output,
-                "text": self.output_text,
-                "value": self.target,
-            },
-            "scores": {name: values.tolist() for name, values in self.scores.items()},
-            "lengths": self.lengths.tolist(),
-            "constant": self.constant,
-            "error": self.error,
+            "target": {**place, "value": self.target},
+            **stated(self, "scores lengths constant error"),
         }
 
 
@@ -126,8 +120,8 @@ def trace(
     position, output = _target(target, seen)
     done = record(model, ids, FULL, memory=memory)
     covector, fixed, value = _functional(seen, position, output)
-    terms = (pulled(done, covector) * done.X).sum(axis=-1)
-    constant = fixed + float((covector * constants(done)).sum())
+    terms = (done.pull(covector) * done.X).sum(axis=-1)
+    constant = fixed + float((covector * done.constant).sum())
     back = gradients(seen, _seed(seen, position, output), np.float64)
     texts = () if output is None else words_of(model, [output])
     patterns = list(seen.patterns)
@@ -263,21 +257,6 @@ def normalised(R: Array) -> Array:
     return np.asarray(np.divide(rest, total, out=np.zeros_like(rest), where=total != 0))
 
 
-def pulled(done: Pass, target: Array) -> Array:
-    """A covector (..., n, d) of the last stream, as one of the first: the operator's transpose."""
-    for layer in reversed(done.layers):
-        target = layer.pull(target)
-    return target
-
-
-def constants(done: Pass) -> Array:
-    """What the operator gives for tokens that are all zero: (n, d)."""
-    out = np.zeros_like(done.X)
-    for layer in done.layers:
-        out = layer.apply(out)
-    return out
-
-
 def by_length(done: Pass, target: Array, most: int = 3) -> Array:
     """(most + 2, n): terms of every token by the number of heads on the way, the last: more."""
     terms = np.zeros((most + 1, *target.shape))
@@ -288,7 +267,7 @@ def by_length(done: Pass, target: Array, most: int = 3) -> Array:
         past = np.zeros_like(after) if layer.past is None else layer.past.pull(after)
         terms = np.concatenate([past[:1], past[1:] + through])
     split = (terms * done.X).sum(axis=-1)
-    whole = (pulled(done, target) * done.X).sum(axis=-1)
+    whole = (done.pull(target) * done.X).sum(axis=-1)
     return np.concatenate([split, (whole - split.sum(axis=0))[None]])
 
 
@@ -308,4 +287,4 @@ def _rows(done: Pass, n: int, d: int) -> Iterator[Array]:
     for token in range(n):
         units = np.zeros((d, n, d))
         units[np.arange(d), token, np.arange(d)] = 1
-        yield pulled(done, units).reshape(d, n * d)
+        yield done.pull(units).reshape(d, n * d)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from segre.discovery import QUESTIONS, Catalog, Entry
 from segre.finding import OWN, proved
-from segre.report.blocks import Blocks, Cell, Fact, Facts, Say, Table, Title, table
+from segre.report.blocks import Blocks, Cell, Fact, Facts, Say, Title, table
 from segre.report.views import data, view
+from segre.values import counted
 
-_NUMBERS = ("parameters", "redundant", "%", "dimension")
+_LINE = (
+    *("family", "model", ("parameters", "parameters", ","), ("redundant", "redundant", ",")),
+    *(("%", "percent", ".3f"), ("dimension", "dimension", ",")),
+)
 _COLUMNS = ("kind", "name", "family", "parameters", "redundant", "percent", "dimension", *QUESTIONS)
 
 
@@ -23,37 +27,26 @@ def of_catalog(found: Catalog) -> Blocks:
             yield Facts(tuple(_facts(entry)))
         return
     yield Title("Models", terminal=False)
-    names = ("family", "model", *_NUMBERS, *QUESTIONS)
-    families = dict.fromkeys(entry.family.name for entry in found.entries)
-    rows = tuple(
-        _cells(entry)
-        for family in families
-        for entry in found.entries
-        if entry.family.name == family
-    )
-    formats = ("", "", ",", ",", ".3f", ",", *[""] * len(QUESTIONS))
-    numeric = (False, False, *[True] * (len(names) - 2))
-    yield Table("", names, rows, numeric, formats=formats)
+    families = list(dict.fromkeys(entry.family.name for entry in found.entries))
+    entries = sorted(found.entries, key=lambda entry: families.index(entry.family.name))
+    yield table("", map(_line, entries), *_LINE, *((name, name, ">") for name in QUESTIONS))
+    many = len(found.families)
     yield Say(
-        f"{_count(found.families, 'family', 'families')} and "
-        f"{_count(found.presets, 'preset', 'presets')}. The line of a family shows the defaults "
+        f"{many} {'family' if many == 1 else 'families'} and "
+        f"{counted(len(found.presets), 'preset')}. The line of a family shows the defaults "
         "of its config class, and what any of its models supports. Families can be used in "
         f"inline specs (llama/d=8/heads=2/ff=16/t=3). Dimensions are proved by theorem "
         f"({OWN}). For details: segre model list NAME."
     )
 
 
-def _count(entries: tuple[Entry, ...], one: str, several: str) -> str:
-    return f"{len(entries)} {one if len(entries) == 1 else several}"
-
-
-def _cells(entry: Entry) -> tuple[Cell, ...]:
-    row = entry.row()
-    name = "" if entry.kind == "family" else entry.name
-    redundant = "not counted" if row["redundant"] is None else row["redundant"]
-    asked = ("yes" if row[question] else "-" for question in QUESTIONS)
-    family = "" if name else row["family"]
-    return (family, name, row["parameters"], redundant, row["percent"], row["dimension"], *asked)
+def _line(entry: Entry) -> Mapping[str, Cell]:
+    """The line of an entry; of a family's models, only the first names it."""
+    row, preset = entry.row(), entry.kind != "family"
+    known = {name: "yes" if row[name] else "-" for name in QUESTIONS}
+    names = {"family": "" if preset else row["family"], "model": entry.name if preset else ""}
+    few = "not counted" if row["redundant"] is None else row["redundant"]
+    return {**row, **known, **names, "redundant": few}
 
 
 def _facts(entry: Entry) -> Iterator[Fact]:

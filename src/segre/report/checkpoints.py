@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from math import log10
+from types import SimpleNamespace
 
+from segre.analysis.heads import products
 from segre.checkpoint.info import Info, LayerInfo, Product
 from segre.finding import GROUPS, HOLDS, Finding
 from segre.report.blocks import Blocks, Cell, Fact, Facts, Figure, Fold, Say, Table, Title, table
@@ -14,6 +16,7 @@ from segre.report.charts import Number, by_head, lines
 from segre.report.dimensions import share
 from segre.report.views import data, on_page, view
 
+_FACTORS = {"OV": "W_O W_V", "QK": "W_Q' W_K"}
 _MOST_SPECIAL = 8  # lines about special points
 _ONLY = {"eps=0": "only at eps = 0", "softmax": "only after the output softmax"}
 
@@ -153,19 +156,13 @@ def _layers(numbers: list[int]) -> str:
 
 def _every_head(info: Info) -> Table:
     """Every head of every layer."""
-    heads = [
-        {"layer": layer.number, "head": number, "OV": ov, "QK": qk}
+    heads = (
+        SimpleNamespace(layer=layer.number, head=number, OV=ov, QK=qk)
         for layer in info.layers
         for number, (ov, qk) in enumerate(zip(layer.ov, layer.qk, strict=True), 1)
-    ]
-    measures = [
-        (
-            f"{kind} {name}",
-            lambda head, kind=kind, name=name: getattr(head[kind], name.replace(" ", "_")),
-        )
-        for kind in ("OV", "QK")
-        for name in ("rank", "condition", "norm", "stable rank")
-    ]
+    )
+    names = ("rank", "condition", "norm", "stable rank")
+    measures = (f"{k} {name}: {k}.{name.replace(' ', '_')}" for k in ("OV", "QK") for name in names)
     return table("Heads", heads, "layer", "head", *measures)
 
 
@@ -179,15 +176,11 @@ def _plots(info: Info) -> Blocks:
 
 def section(info: Info, takeaway: str) -> Blocks:
     """The section on weights of an analysis: special points, conditions, all layers, the files."""
-    special = [(layer, words) for layer in info.layers for words in layer.special]
+    special = tuple((layer.number, words) for layer in info.layers for words in layer.special)
     if special:
-        yield table(
-            "Special points, or nearly",
-            special,
-            ("layer", lambda one: one[0].number),
-            ("what is special", lambda one: one[1]),
-            note="At these points more parameters are redundant than the formulas count.",
-        )
+        title, names = "Special points, or nearly", ("layer", "what is special")
+        note = "At these points more parameters are redundant than the formulas count."
+        yield Table(title, names, special, note=note)
     yield _by_layer(info, takeaway)
     yield table(
         "All layers",
@@ -245,35 +238,33 @@ def _by_layer(info: Info, takeaway: str = "") -> Figure:
 
 def _heads(info: Info, kind: str, measure: str) -> Figure:
     """A map of all heads; those that are rank-deficient are crossed."""
-    products = [layer.ov if kind == "OV" else layer.qk for layer in info.layers]
-    ranks = measure == "stable rank"
-    values = [
-        [
-            head.stable_rank if ranks else None if head.condition is None else log10(head.condition)
-            for head in layer
-        ]
-        for layer in products
-    ]
-    name = {"OV": "W_O W_V", "QK": "W_Q' W_K"}[kind]
-    note = "Condition number: largest over smallest nonzero singular value."
-    if ranks:
-        full = len(products[0][0].singular_values)
-        note = f"Stable rank of {kind}: sum of squares over the largest square, at most {full}."
+    layers, values = products(info)[kind], list[list[Number]]()
     lacking = [
-        (h + 1, layer + 1)
-        for layer, heads in enumerate(products)
-        for h, head in enumerate(heads)
+        (number, layer)
+        for layer, heads in enumerate(layers, 1)
+        for number, head in enumerate(heads, 1)
         if not head.full
     ]
+    if measure == "stable rank":
+        what, values = measure, [[head.stable_rank for head in heads] for heads in layers]
+        full = len(layers[0][0].singular_values)
+        note = f"Stable rank of {kind}: sum of squares over the largest square, at most {full}."
+    else:
+        what, values = "log10", [[_digits(head) for head in heads] for heads in layers]
+        note = "Condition number: largest over smallest nonzero singular value."
     figure = by_head(
-        f"{kind}: {measure} of {name}",
+        f"{kind}: {measure} of {_FACTORS[kind]}",
         values,
-        what=measure if ranks else "log10",
+        what=what,
         takeaway=f"{len(lacking) or 'No'} head{'s are' if lacking else ' is'} rank-deficient.",
         note=note + " Crosses: rank-deficient heads." * bool(lacking),
     )
-    if not lacking:
-        return figure
-    x, y = (list(places) for places in zip(*lacking, strict=True))
+    x, y = [place for place, _ in lacking], [place for _, place in lacking]
     marks = {"mode": "markers", "x": x, "y": y, "marker": {"symbol": "x", "color": "@8"}}
-    return replace(figure, traces=(*figure.traces, {**marks, "showlegend": False}))
+    crosses = [{**marks, "showlegend": False}] * bool(lacking)
+    return replace(figure, traces=(*figure.traces, *crosses))
+
+
+def _digits(head: Product) -> Number:
+    """The decimal logarithm of the condition number."""
+    return None if head.condition is None else log10(head.condition)

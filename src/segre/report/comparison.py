@@ -13,6 +13,7 @@ from segre.report.dimensions import known_by, trusted, value_in_words, weakest
 from segre.report.views import data, on_page, view
 from segre.values import counted
 
+_ALWAYS = ("parameters", "dimension", "redundant", "  share")  # lines, also of nothing
 _AT_ONCE = 6  # designs beside each other
 EXPONENT = (
     "collapse exponent: if tokens differ by eps, the relative residual after a layer is of order "
@@ -43,48 +44,35 @@ def of_comparison(found: Designs) -> Blocks:
     yield Say()
     yield Say(explained(found))
     yield data([_in_full(found)])
-    yield on_page(_plots(found))
+    yield on_page(plot(found) for plot in (_dimensions, _operations))
 
 
 def rows(found: Designs) -> list[tuple[str, list[str]]]:
-    """Every line of the comparison: its label, and an entry for each design."""
-    designs = found.designs
-    met = [one.finding.value is not None for one in designs]
+    """Every line of the comparison: its label, and an entry for each design.
 
-    def share(one: Design) -> str:
-        few = one.redundant
-        return "-" if few is None else percent(few, one.finding.parameters, 3)
-
-    def state(one: Design, tokens: int) -> str:
-        kept = one.cost.state(tokens)
-        return "all tokens" if kept is None else short(kept)
-
-    said: list[tuple[str, Any]] = [
-        ("parameters", lambda one: f"{one.finding.parameters:,}"),
-        ("dimension", lambda one: value_in_words(one.finding)),
-    ]
-    if any(met):
-        said.append(("proved by", lambda one: _evidence(one, proved=True)))
-    if not all(met):
-        said.append(("known by", lambda one: _evidence(one, proved=False)))
-    said += [
-        ("redundant", lambda one: "-" if one.redundant is None else f"{one.redundant:,}"),
-        ("  share", share),
-    ]
+    A line that says nothing of any design is left out.
+    """
+    said: dict[str, Any] = {  # of a design
+        "parameters": lambda one: f"{one.finding.parameters:,}",
+        "dimension": lambda one: value_in_words(one.finding),
+        "proved by": lambda one: _evidence(one, proved=True),
+        "known by": lambda one: _evidence(one, proved=False),
+        "redundant": lambda one: "-" if one.redundant is None else f"{one.redundant:,}",
+        "  share": lambda one: (
+            "-" if one.redundant is None else percent(one.redundant, one.finding.parameters, 3)
+        ),
+    }
     for group in GROUPS:
-        if any(one.pieces[group] for one in designs):
-            said.append((f"  {group}", lambda one, group=group: f"{one.pieces[group]:,}"))
-    if any(one.unexplained for one in designs):
-        said.append(("  no known symmetry", lambda one: f"{one.unexplained:,}"))
-    if any(one.exponents is not None for one in designs):
-        said.append(("collapse exponent", exponent_in_words))
+        said[f"  {group}"] = lambda one, group=group: f"{one.pieces[group]:,}"
+    said["  no known symmetry"] = lambda one: f"{one.unexplained:,}"
+    said["collapse exponent"] = exponent_in_words
     for trait, words in GUARANTEES.items():
-        said.append((words, lambda one, trait=trait: "yes" if one.guaranteed(trait) else "no"))
+        said[words] = lambda one, trait=trait: "yes" if one.guaranteed(trait) else "no"
     for tokens in found.tokens:
-        at = f"t={tokens:,}"
-        said.append((f"operations, {at}", lambda one, t=tokens: short(one.cost.total(t))))
-        said.append((f"state, {at}", lambda one, t=tokens: state(one, t)))
-    return [(name, [words(one) for one in designs]) for name, words in said]
+        said[f"operations, t={tokens:,}"] = lambda one, t=tokens: short(one.cost.total(t))
+        said[f"state, t={tokens:,}"] = lambda one, t=tokens: short(one.cost.state(t))
+    every = [(name, [words(one) for one in found.designs]) for name, words in said.items()]
+    return [(name, cells) for name, cells in every if name in _ALWAYS or {*cells} - {"-", "0"}]
 
 
 def _evidence(one: Design, *, proved: bool) -> str:
@@ -109,12 +97,14 @@ def explained(found: Designs) -> str:
     return " ".join(filter(None, said))
 
 
-def short(number: int) -> str:
-    """A large number with three digits.
+def short(number: int | None) -> str:
+    """A large number with three digits; none stands for all tokens.
 
     >>> short(950), short(123456), short(7 * 10**12)
     ('950', '123k', '7.00T')
     """
+    if number is None:
+        return "all tokens"
     for power, letter in ((12, "T"), (9, "G"), (6, "M"), (3, "k")):
         if number >= 10**power:
             value = number / 10**power
@@ -151,12 +141,6 @@ def _in_full(found: Designs) -> Table:
     )
 
 
-def _plots(found: Designs) -> Blocks:
-    """Dimensions as a share of all parameters, and operations against tokens."""
-    yield _dimensions(found)
-    yield _operations(found)
-
-
 def dimension_tile(name: str, one: Design) -> Tile:
     """The dimension of a design."""
     remark = f"of {one.finding.parameters:,} parameters"
@@ -170,9 +154,10 @@ def _named(number: int, one: Design, longest: int) -> str:
 
 def _dimensions(found: Designs) -> Figure:
     """Dimensions as a share of all parameters."""
-    known = [one.finding.parameters - (one.redundant or 0) for one in found.designs]
-    whole = [one.finding.parameters for one in found.designs]
-    shares = [100 * few / all_of_them for few, all_of_them in zip(known, whole, strict=True)]
+    shares = [
+        100 * (one.finding.parameters - (one.redundant or 0)) / one.finding.parameters
+        for one in found.designs
+    ]
     least = min(range(len(shares)), key=lambda n: shares[n])
     return bars(
         "Functional dimension as a share of the parameters",

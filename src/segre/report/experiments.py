@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from segre.report.blocks import Blocks, Cell, Facts, Figure, Say, Table, Tile, Title, table
+from segre.report.blocks import Blocks, Facts, Figure, Say, Table, Tile, Title, table
 from segre.report.charts import axis, figure
 from segre.report.markdown import markdown_of
 from segre.report.views import measured, on_page, terminal, view
-from segre.reproduce.claim import Claim
+from segre.reproduce.claim import Claim, Verdict
 from segre.reproduce.experiment import Outcome
 from segre.reproduce.found import Mark, Panel, Series
 from segre.reproduce.found import Table as Given
@@ -41,11 +41,9 @@ def of_outcome(found: Outcome) -> Blocks:
     for given in found.found.tables:
         yield from (Say(), terminal(Say(f"{given.title}:")), table_of(given))
     yield Say()
-    names = ("status", "claim (source)", "measured", "expected")
-    rows = tuple(
-        (one.status, f"{one.says} ({one.source})", seen(one), expected(one)) for one in found.claims
-    )
-    yield Table("", names, rows, folds=True)
+    claim = ("claim (source)", lambda one: f"{one.says} ({one.source})")
+    numbers = ("measured", seen), ("expected", expected)
+    yield table("", found.claims, "status", claim, *numbers, folds=True)
     for one in found.claims:
         if one.why:
             yield Say(f"{one.status.capitalize()}: {lower(one.says)}: {one.why}.")
@@ -155,7 +153,7 @@ def _trace(series: Series, place: int) -> dict[str, Any]:
 
 # --- all outcomes, and theorems -----------------------------------------------------------------
 
-CLAIMS = ("claim", "source", "expected", "measured", "status")
+VERDICTS: tuple[Verdict, ...] = ("reproduced", "not reproduced", "not testable here")
 
 
 @view
@@ -174,20 +172,20 @@ def of_scoreboard(found: Scoreboard) -> Blocks:
 
 def _summary(found: Scoreboard) -> Table:
     """How many claims of each experiment hold."""
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (one.experiment, f"{one.work.authors} {one.work.year}", *one.counts().values())
-        for one in found.outcomes
+    return table(
+        "Claims of every experiment",
+        found.outcomes,
+        "experiment",
+        ("work", lambda one: f"{one.work.authors} {one.work.year}"),
+        *((status, lambda one, status=status: one.counts()[status]) for status in VERDICTS),
+        folds=True,
     )
-    columns = ("experiment", "work", "reproduced", "not reproduced", "not testable here")
-    return Table("Claims of every experiment", columns, rows, folds=True)
 
 
 def _claims(one: Outcome) -> Table:
-    rows = []
-    for claim in one.claims:
-        said = f"{claim.says} ({claim.why})" if claim.why else claim.says
-        rows.append((said, claim.source, expected(claim), seen(claim), claim.status))
-    return Table("Claims", CLAIMS, tuple(rows))
+    said = ("claim", lambda claim: claim.says + f" ({claim.why})" * bool(claim.why))
+    numbers = ("expected", expected), ("measured", seen)
+    return table("Claims", one.claims, said, "source", *numbers, "status")
 
 
 def _seeds(one: Outcome) -> str:
@@ -197,12 +195,8 @@ def _seeds(one: Outcome) -> str:
 def _sections(found: Scoreboard) -> Blocks:
     """Counts, a summary, then the experiments one by one."""
     counts = found.counts()
-    yield Facts(
-        tuple(
-            Tile(status.capitalize(), str(counts.get(status, 0)), "measured", "claims")
-            for status in ("reproduced", "not reproduced", "not testable here")
-        )
-    )
+    shown = ((status, str(counts.get(status, 0))) for status in VERDICTS)
+    yield Facts(tuple(Tile(name.capitalize(), n, "measured", "claims") for name, n in shown))
     yield measured(
         "overview",
         "All experiments",

@@ -12,7 +12,7 @@ from segre.report.views import view
 from segre.values import counted
 
 if TYPE_CHECKING:
-    from segre.geometry.polynomial_stratum import FilterPoint, PolynomialPoint, QuadraticPoint
+    from segre.geometry.polynomial_point import FilterPoint, PolynomialPoint, QuadraticPoint
     from segre.geometry.recovery.answer import Recovered
     from segre.geometry.same import Comparison
     from segre.geometry.strata import Stratum

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from math import isfinite
 from typing import Any
@@ -70,16 +70,14 @@ def _table(title: str, rows: list[Line], *, first: str = "", **more: Any) -> Tab
 
 def size_rows(found: SideBySide) -> list[Line]:
     """Shapes, and every line of `segre compare` on the two."""
-    specs: list[Any] = [each.spec for each in found.both]
-    shapes: dict[str, list[str]] = {
-        "layers": [f"{spec.depth:,}" for spec in specs],
-        "width": [f"{spec.width:,}" for spec in specs],
-        "heads in a layer": [
-            ", ".join(map(str, sorted({int(count) for count in spec.heads_by_layer})))
-            for spec in specs
-        ],
+    shapes: dict[str, Callable[[Any], str]] = {
+        "layers": lambda spec: f"{spec.depth:,}",
+        "width": lambda spec: f"{spec.width:,}",
+        "heads in a layer": lambda spec: ", ".join(map(str, sorted({*spec.heads_by_layer}))),
     }
-    return [(name, one, two) for name, (one, two) in (*shapes.items(), *rows(found.designs))]
+    first, second = (each.spec for each in found.both)
+    own = [(name, said(first), said(second)) for name, said in shapes.items()]
+    return [*own, *((name, one, two) for name, (one, two) in rows(found.designs))]
 
 
 def depth_rows(found: SideBySide) -> list[Line]:

@@ -87,11 +87,12 @@ def _every_token(found: Trace) -> Table:
     """One row for each token."""
     every = {name: found.scores[name] for name in WAYS}
     every |= dict(zip(LENGTHS, found.lengths, strict=True))
-    numbers = zip(*(values.astype(float).tolist() for values in every.values()), strict=True)
+    numbers = ((name, values.astype(float).tolist().__getitem__) for name, values in every.items())
     texts = found.words or [""] * len(found.ids)
-    rows = tuple((n, text, *own) for n, (text, own) in enumerate(zip(texts, numbers, strict=True)))
+    tokens, words = range(len(texts)), ("text", texts.__getitem__)
     numeric = (True, False, *(True,) * len(every))
-    return Table("Contributions of tokens", ("token", "text", *every), rows, numeric)
+    title = "Contributions of tokens"
+    return table(title, tokens, ("token", int), words, *numbers, numeric=numeric)
 
 
 def _agreement(found: Trace, labels: list[int | str]) -> str:

@@ -73,18 +73,15 @@ def of_landscape(found: Landscape) -> Blocks:
     yield Title(f"{found.spec}, {found.metric} metric", style="")
     yield Say(f"eigenvalues of the target: {', '.join(map(_shown, found.target))}", wrap=False)
     yield Say()
-    rows = tuple(
-        (
-            _kept(point, found),
-            ", ".join(map(_shown, point.values)),
-            f"{float(point.loss):.6g}",
-            _exactly(point.loss),
-            found.kind(point),
-        )
-        for point in found.points[:_MOST_LINES]
+    yield table(
+        "Critical points",
+        found.points[:_MOST_LINES],
+        ("keeps", lambda point: _kept(point, found)),
+        ("eigenvalues", lambda point: ", ".join(map(_shown, point.values))),
+        ("loss", lambda point: _shown(point.loss), ">"),
+        ("exactly", lambda point: _exactly(point.loss), ">"),
+        ("kind", found.kind),
     )
-    names = ("keeps", "eigenvalues", "loss", "exactly", "kind")
-    yield Table("Critical points", names, rows, (False, False, True, True, False))
     if len(found.points) > _MOST_LINES:
         more = f"{len(found.points) - _MOST_LINES:,}"
         yield Say(f"and {more} more, with larger losses (--json has all)", wrap=False)

@@ -40,7 +40,7 @@ FILES = {
     "doctor": "doctor",
     "experiments": "reproduce.experiment reproduce.scoreboard reproduce.theorems",
     "explanation": "geometry.explain",
-    "fibers": "geometry.same geometry.strata geometry.polynomial_stratum "
+    "fibers": "geometry.same geometry.strata geometry.polynomial_point "
     "geometry.recovery.answer optimum.certificate",
     "lineage": "checkpoint.lineage checkpoint.content_hash",
     "parts": "analysis.run analysis.part",

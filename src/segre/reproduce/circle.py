@@ -21,6 +21,7 @@ from segre.reproduce.claim import PAPER
 from segre.reproduce.experiment import Experiment, Option, Run
 from segre.reproduce.found import Found, Panel, Series, Table
 from segre.reproduce.path_effectiveness import NOT_ALL
+from segre.reproduce.path_tasks import Settings, Shape
 from segre.reproduce.state import Kept
 
 RADIUS = 0.3
@@ -51,7 +52,7 @@ def walk(
     """Train one variant and let it walk: the loss of a step, and where the tokens are."""
     import torch
 
-    from segre.reproduce.networks import PathNetwork, Settings, Shape, train
+    from segre.reproduce.networks import PathNetwork, train
 
     at, to = arcs(points)
     skip, mlp = VARIANTS[name]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,24 +25,8 @@ from segre.collapse.stack import FloatNetwork, Heads, Mlp
 from segre.errors import SegreError
 from segre.fields.interface import Array
 from segre.geometry.progress import Progress, quiet
+from segre.reproduce.path_tasks import Settings, Shape
 from segre.reproduce.state import Kept
-
-
-@dataclass(frozen=True)
-class Shape:
-    """The sizes of a network; without a vocabulary its inputs are points of the plane."""
-
-    heads: int
-    layers: int
-    d: int
-    outputs: int
-    vocabulary: int = 0
-    positions: int = 0  # learned ones, for as many places; 0 is none
-    mlp: bool = False
-    skip: bool = True
-    lift: int = 2  # maps from points to the layers, with a GELU between two
-    norms: bool = False  # after every layer; then there is none before the readout
-    dropout: float = 0.0  # of embeddings, patterns, what heads write, and what is read out
 
 
 class Attention(nn.Module):
@@ -209,17 +193,6 @@ def _array(weight: Tensor) -> Array:
 
 
 Loss = Callable[[Tensor, Tensor], Tensor]
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How a network is trained: with Adam (AdamW, if there is a decay) at a constant rate."""
-
-    epochs: int
-    lr: float
-    batch: int = 30
-    decay: float = 0.0
-    seed: int = 0
 
 
 def train(

@@ -9,6 +9,7 @@ term of a sum.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -36,28 +37,21 @@ NOT_ALL = Work(
 
 def trained(plan: Plan, network: str, paths: Sequence[int], run: Run, seed: int, kept: Kept) -> Any:
     """Train the network of a plan, and read its paths."""
-    from segre.reproduce.networks import PathNetwork, Settings, Shape, token_loss, train
+    from segre.reproduce.networks import PathNetwork, token_loss, train
     from segre.reproduce.path_reading import ceiling, network_accuracy, read_paths
 
     train_set, test_set = plan.examples(seed)
-    dropout, norms = NETWORKS[network]
-    shape = Shape(
-        *(plan.heads, plan.layers, plan.d, plan.outputs, plan.vocabulary),
-        plan.length if plan.positions else 0,
-        mlp=plan.mlp,
-        norms=norms,
-        dropout=dropout,
-    )
-    model = PathNetwork(shape, seed)
-    settings = Settings(plan.epochs, plan.lr, plan.batch, plan.decay, seed)
+    (dropout, norms), shape = NETWORKS[network], plan.shape
+    places = plan.length if shape.positions else 0
+    model = PathNetwork(replace(shape, positions=places, norms=norms, dropout=dropout), seed)
     losses = train(
-        *(model, train_set.inputs, train_set.labels, settings),
+        *(model, train_set.inputs, train_set.labels, replace(plan.training, seed=seed)),
         loss=token_loss,
         kept=kept,
         progress=lambda stage, done, total: run.progress(f"seed {seed}: {stage}", done, total),
     )
     tested = test_set.first(plan.test)
-    bounded = plan.vocabulary and not plan.positions
+    bounded = shape.vocabulary and not shape.positions
     return {
         **read_paths(model, tested, paths, seed, run.progress),
         "on_learned": network_accuracy(model, train_set.first(1000)),
@@ -92,7 +86,7 @@ def _meant(name: str, options: Mapping[str, Any], full: bool) -> Plan:
 
 
 def _claims(plan: Plan, found: Seeds, paths: Sequence[int]) -> list[Claim]:
-    published, half = plan.published, plan.layers // 2
+    published, half = plan.published, plan.shape.layers // 2
     alone, up_to = found.means("isolated", 0), found.means("up_to", half)
     claims = [
         PAPER(
@@ -130,7 +124,7 @@ def _claims(plan: Plan, found: Seeds, paths: Sequence[int]) -> list[Claim]:
 def _decays(plan: Plan, one: Any) -> bool:
     """Whether isolated paths are better than the most frequent label, and short ones best."""
     majority, alone = max(one["majority"], plan.published.chance), one["isolated"][0]
-    best, late = int(np.argmax(alone)), max(alone[plan.layers // 2 :])
+    best, late = int(np.argmax(alone)), max(alone[plan.shape.layers // 2 :])
     effect = alone[best] - majority
     return effect > NEAR and best <= 2 and late <= majority + NEAR + effect / 3
 
@@ -153,7 +147,8 @@ def _summary(plan: Plan, found: Seeds) -> Table:
 
 
 def _by_length(plan: Plan, found: Seeds, paths: Sequence[int]) -> Table:
-    counts, rerun = path_counts([plan.heads] * plan.layers), plan.published.lengths
+    shape, rerun = plan.shape, plan.published.lengths
+    counts = path_counts([shape.heads] * shape.layers)
 
     def row(k: int) -> tuple[Cell, ...]:
         alone = (found.means("isolated", n, k) for n in range(count))
@@ -165,7 +160,7 @@ def _by_length(plan: Plan, found: Seeds, paths: Sequence[int]) -> Table:
     return Table(
         "Accuracy by path length, means over seeds",
         ("length", "paths", "exact", "up to k", *isolated, "published code rerun"),
-        [row(k) for k in range(plan.layers + 1)],
+        [row(k) for k in range(len(counts))],
         ("d", ",d", ".3f", ".3f", *(".3f",) * count, ".2f"),
         "exact: all paths of one length, as terms of the network. up to k: all paths of length "
         "at most k, with the biases of the layers. isolated: that many random paths, each run as "
@@ -174,8 +169,8 @@ def _by_length(plan: Plan, found: Seeds, paths: Sequence[int]) -> Table:
 
 
 def _panels(plan: Plan, found: Seeds, paths: Sequence[int]) -> list[Panel]:
-    lengths = range(plan.layers + 1)
-    ends = (0.0, float(plan.layers))
+    lengths = range(plan.shape.layers + 1)
+    ends = (0.0, float(plan.shape.layers))
     level, majority = found.means("accuracy"), found.means("majority")
     levels = (
         Series(f"the network: {level:.3f}", ends, (level, level), "line", -1),
@@ -203,10 +198,10 @@ def _panels(plan: Plan, found: Seeds, paths: Sequence[int]) -> list[Panel]:
 
 
 def _trained_how(plan: Plan, network: str) -> str:
-    dropout, norms = NETWORKS[network]
-    kind = "AdamW" if plan.decay else "Adam"
+    (dropout, norms), how = NETWORKS[network], plan.training
+    kind = "AdamW" if how.decay else "Adam"
     return (
-        f"Trained with {kind} {plan.lr:g}, {plan.epochs} epochs of {plan.train:,} sequences, "
+        f"Trained with {kind} {how.lr:g}, {how.epochs} epochs of {plan.train:,} sequences, "
         f"dropout {dropout:g}, {'norms' if norms else 'no norms'} after layers. Published: "
         f"{plan.published.training}, dropout 0.1, norms after layers."
     )
