@@ -16,6 +16,7 @@ import numpy as np
 
 from segre.checkpoint.dtypes import dtype_name
 from segre.checkpoint.model import Model
+from segre.checkpoint.overflow import on_models
 from segre.checkpoint.reduce import Reduced, reduced
 from segre.checkpoint.strata import Units, listed, special_points, units_of
 from segre.checkpoint.units import SHARED, UNITS, kinds
@@ -26,6 +27,7 @@ from segre.finding import Finding
 from segre.geometry.progress import Progress, quiet
 from segre.geometry.redundancy import counted
 from segre.json_data import stated
+from segre.models import Source
 from segre.models.registry import from_config
 from segre.shown import Tabular
 from segre.symmetry.balance import DEFICIENT
@@ -165,8 +167,21 @@ class Info(Tabular):
         )
 
 
-def describe(model: Model, progress: Progress = quiet) -> Info:
-    """Count and measure; one part of the weights is in memory at a time."""
+@on_models(1)
+def info(directory: Source, progress: Progress = quiet) -> Info:
+    """The pieces of a checkpoint, its redundant parameters, and measurements of its weights.
+
+    One part of the weights is in memory at a time.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from segre.checkpoint.example import example
+    >>> with TemporaryDirectory() as folder:
+    ...     model = example(f"{folder}/model")
+    ...     found = info(model)
+    >>> found.parameters, len(found.layers), found.redundancy.redundancy["total"]
+    (1176, 2, 140)
+    """
+    model: Model = directory
     ends, layers = {}, []
     roundoff = model.roundoff()
     for done, found in enumerate(reduced(model, measured=True)):

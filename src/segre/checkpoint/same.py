@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from segre.checkpoint.comparison import Comparison, Verdict, same_up_to
+from segre.checkpoint.comparison import Check, Comparison, Verdict, same_up_to
 from segre.checkpoint.dtypes import dtype_name
 from segre.checkpoint.evidence import HALF, NEAR, Block, compared_blocks, copies
 from segre.checkpoint.function import (
@@ -32,6 +32,7 @@ from segre.checkpoint.match import Finder
 from segre.checkpoint.model import Model, Progress, bits, coarsest, no_progress
 from segre.checkpoint.one_form import in_one_design
 from segre.checkpoint.outputs import Running, furthest, outputs, random_tokens
+from segre.checkpoint.overflow import on_models
 from segre.checkpoint.rounding import (
     Differences,
     Rounded,
@@ -42,6 +43,7 @@ from segre.checkpoint.rounding import (
 from segre.checkpoint.strata import lost_signs, special_points, special_stream
 from segre.errors import CheckpointError
 from segre.fields.interface import Array
+from segre.models import Source
 from segre.symmetry.compact import of_stream
 from segre.transformer.forward import Tokens
 from segre.transformer.spec import Transformer
@@ -56,16 +58,23 @@ LENGTH = 64  # tokens of an input
 LONGEST = 1024  # of one that is to reach beyond a window, or the context of a rescaling
 
 
-def same_checkpoint(
-    one: Model,
-    two: Model,
-    *,
-    seed: int = 0,
-    progress: Progress = no_progress,
+@on_models(2)
+def same(
+    one: Source, two: Source, *, seed: int = 0, progress: Progress = no_progress
 ) -> Comparison:
-    """Compare two checkpoints: brought to one design where they can be, then by their weights.
+    """Whether two checkpoints are the same function.
 
-    Of vocabularies of different sizes, the tokens that both have are compared.
+    They are brought to one design where they can be, and compared by their weights. Of vocabularies
+    of different sizes, the tokens that both have are compared.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from segre.checkpoint.example import example
+    >>> with TemporaryDirectory() as folder:
+    ...     model = example(f"{folder}/model")
+    ...     other = example(f"{folder}/other", seed=1)
+    ...     found = same(model, other)
+    >>> found.verdict, found.first is not None
+    ('different', True)
     """
     form = in_one_design(one, two)
     found = _same_form(form.one, form.two, seed, progress)
@@ -227,10 +236,24 @@ def _of_blocks(out: Comparison, special: list[str]) -> tuple[Verdict, str]:
     )
 
 
-def check_blocks(
-    one: Model, two: Model, witness: str | Path, progress: Progress
-) -> tuple[Block, ...]:
-    """All blocks of two checkpoints in the basis of a witness; nothing is searched for."""
+@on_models(2)
+def check(
+    one: Source, two: Source, witness: str | Path, *, progress: Progress = no_progress
+) -> Check:
+    """All blocks of two checkpoints, compared in the basis of a `witness`: a file of `same`.
+
+    Nothing is searched for.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from segre.checkpoint.commands import move
+    >>> from segre.checkpoint.example import example
+    >>> with TemporaryDirectory() as folder:
+    ...     model = example(f"{folder}/model")
+    ...     moved = move(model, f"{folder}/moved").directory
+    ...     same(model, moved).witness.write(f"{folder}/witness.safetensors")
+    ...     check(model, moved, f"{folder}/witness.safetensors").value
+    True
+    """
     form = in_one_design(one, two)
     one, two = form.one, form.two
     require_same_architecture(one, two)
@@ -245,7 +268,7 @@ def check_blocks(
         found = replace(found, shared=0.0)
     ours, theirs = (copies(model, found) for model in (one, restated(two, one)))
     every = compared_blocks(ours, theirs, found, turns, progress)
-    return tuple(block for *_, blocks in every for block in blocks)
+    return Check(tuple(block for *_, blocks in every for block in blocks))
 
 
 # --- by outputs -----------------------------------------------------------------------------------
