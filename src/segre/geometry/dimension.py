@@ -35,12 +35,11 @@ from segre.geometry.memory import (
     bytes_for_symmetries,
     require_memory,
 )
-from segre.geometry.point import POINTS, Point
+from segre.geometry.point import POINTS, Point, undefined_stage
 from segre.geometry.progress import Progress, quiet
 from segre.geometry.random_rank import sampled
 from segre.geometry.rank import JacobianRank, SymmetryRank, jacobian_rank, symmetry_rank
 from segre.geometry.redundancy import asked_for, counted
-from segre.geometry.undefined import undefined_stage
 from segre.geometry.wider import Wider, wider_bound
 from segre.models import Source, architecture
 from segre.theorems import apply
