@@ -174,6 +174,7 @@ class Finding(Tabular):
         *,
         symmetries: tuple[Symmetry, ...] = (),
         notes: tuple[str, ...] = (),
+        regions: tuple[str, ...] = (),
         seed: int = 0,
     ) -> Finding:
         """The finding that follows from one or two bounds."""
@@ -200,6 +201,7 @@ class Finding(Tabular):
             upper_evidence=None if upper is None else upper.evidence,
             symmetries=symmetries,
             notes=notes,
+            regions=regions,
             seed=seed,
         )
 
