@@ -34,10 +34,10 @@ from segre.fields.prime import Prime
 from segre.geometry.dimension import dimension
 from segre.network import forward
 from segre.polynomial.spec import Polynomial
+from segre.variety.chart import Symbols
 from segre.variety.counting import slice_equations
 from segre.variety.groebner import Limits
 from segre.variety.points import solutions
-from segre.variety.ring import Symbols
 
 DIMENSIONS = (
     "poly/3-5-2/degree=3",

@@ -17,8 +17,8 @@ import numpy as np
 
 import segre
 from segre.fields import Real
+from segre.geometry.conserved import laws
 from segre.geometry.flow import drift, gradient_descent, gradient_flow
-from segre.geometry.laws import laws
 from segre.network import forward
 
 spec = segre.Network.parse("softmax/d=3,3/a=2/dv=2/t=3")

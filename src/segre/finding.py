@@ -11,41 +11,209 @@ design, is an `estimate`, which is neither a value nor a bound.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from math import ceil
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from segre.architectures import Architecture
-from segre.evidence import GROUPS, HOLDS, Bound, Evidence, Sample, Symmetry
-from segre.result import (
-    OWN,
-    Documented,
-    ProvedBy,
-    Result,
-    Status,
-    Unbounded,
-    labelled,
-    proved,
-)
-from segre.shown import Tabular
+from segre.shown import Shown, Tabular
 
-__all__ = [
-    "GROUPS",
-    "HOLDS",
-    "OWN",
-    "Bound",
-    "Documented",
-    "Evidence",
-    "Finding",
-    "Findings",
-    "ProvedBy",
-    "Result",
-    "Sample",
-    "Status",
-    "Symmetry",
-    "Unbounded",
-    "labelled",
+ProvedBy = Literal["computation", "theorem"]
+BITS = 60  # an error below 2^-60 is called certain
+OWN = "segre's own, docs/theorems.md; hypotheses checked"  # of every theorem that is applied
+# How surely an answer is known: what is proved or computed exactly, what all of many random points
+# say (certain with a bound on the error, else likely), what is computed at random points, then
+# bounds, numbers that were measured or fitted, and guesses. A page labels what is proved by what
+# proves it.
+Status = Literal[
     "proved",
+    "proved by computation",
+    "proved by theorem",
+    "exact",
+    "certain",
+    "likely",
+    "computed",
+    "bounded",
+    "lower-bound",
+    "upper-bound",
+    "measured",
+    "least-squares",
+    "fitted",
+    "estimated",
+    "estimate",
+    "not run",
 ]
+GROUPS = ("QK", "VO", "MLP", "norms and biases", "shifts", "residual")
+HOLDS = ("exact", "eps=0", "softmax")
+
+
+def labelled(status: Status, by: ProvedBy | None) -> Status:
+    """The label of an answer: a proof by computation and one by a theorem have different ones."""
+    if status != "proved" or by is None:
+        return status
+    return "proved by computation" if by == "computation" else "proved by theorem"
+
+
+def proved(theorem: str | None, *, full: bool = True) -> str:
+    """The label in words: what proves a dimension; in full, with what has to be trusted.
+
+    >>> proved(None), proved("C", full=False)
+    ('proved by computation', 'proved by theorem C')
+    """
+    if theorem is None:
+        return "proved by computation"
+    return f"proved by theorem {theorem} ({OWN})" if full else f"proved by theorem {theorem}"
+
+
+def claim_in_words(claim: Mapping[str, Any], theorem: str | None) -> str:
+    """What a certificate claims, and what proves it."""
+    if claim["status"] != "bounds":
+        certain = claim["status"] == "certain"
+        known = f"certain (error < 2^-{BITS}, by random points)" if certain else proved(theorem)
+        return f"dimension {claim['upper']:,} of {claim['parameters']:,} parameters, {known}"
+    return (
+        f"{claim['lower']:,} <= dimension <= {claim['upper']:,} of {claim['parameters']:,} "
+        "parameters, both bounds proved by computation"
+    )
+
+
+@runtime_checkable
+class Documented(Protocol):
+    """Anything that can be printed in every format."""
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        ...
+
+
+@runtime_checkable
+class Result(Documented, Protocol):
+    """What every answer provides."""
+
+    @property
+    def value(self) -> Any:
+        """The answer; None if it is not known."""
+        ...
+
+    @property
+    def lower(self) -> int | None:
+        """A lower bound; None if no bound is known, or the answer is not a number."""
+        ...
+
+    @property
+    def upper(self) -> int | None:
+        """An upper bound; None if no bound is known, or the answer is not a number."""
+        ...
+
+    @property
+    def status(self) -> Status:
+        """How certain the answer is."""
+        ...
+
+    @property
+    def how(self) -> str:
+        """How it is known, in words."""
+        ...
+
+
+class Unbounded(Shown):
+    """An answer that is not a number between bounds: a verdict, a table, curves."""
+
+    @property
+    def lower(self) -> None:
+        """No bound."""
+        return
+
+    @property
+    def upper(self) -> None:
+        """No bound."""
+        return
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """How a number is known: the kind of argument, a sentence, and the data behind it."""
+
+    kind: str
+    statement: str
+    data: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A number and the evidence that it bounds the dimension."""
+
+    value: int
+    evidence: Evidence
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The rank at independent random points, drawn from a hash of the spec and the seed.
+
+    `error` is the base-2 logarithm of a bound on the chance that the generic rank is larger and all
+    points missed it; None if no bound is known. It follows from the degree and the height (its
+    base-2 logarithm) of a minor. `limits` says why there is none.
+    """
+
+    rank: int
+    points: int
+    seed: int
+    error: float | None = None
+    degree: int | None = None
+    height: int | None = None
+    limits: str = ""
+
+    @property
+    def status(self) -> Status:
+        """How surely the rank is the dimension, if it is a lower bound."""
+        return "likely" if self.error is None else "certain"
+
+    @property
+    def words(self) -> str:
+        """The same in words."""
+        if self.error is not None:
+            return f"certain (error < 2^-{BITS})"
+        return f"likely ({self.points} random points agree)"
+
+    @property
+    def how(self) -> str:
+        """What was computed, in a sentence."""
+        at = f"{self.points} independent random points mod random primes"
+        if self.error is not None:
+            return (
+                f"the rank is {self.rank} at {at}; all would miss a larger one with a probability "
+                f"below 2^{ceil(self.error)} (degree {self.degree:,}, height 2^{self.height:,})"
+            )
+        return f"the rank is at most {self.rank} at {at}; the error has no bound: {self.limits}"
+
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON."""
+        return {
+            "rank": self.rank,
+            "points": self.points,
+            "seed": self.seed,
+            "log2_error": self.error,
+            "degree": self.degree,
+            "log2_height": self.height,
+            "limits": self.limits,
+        }
+
+
+@dataclass(frozen=True)
+class Symmetry:
+    """One piece of the fiber: a family of changes of the weights that keep the function."""
+
+    name: str
+    where: str
+    dimension: int
+    group: str = ""  # of a transformer's redundancy: one of GROUPS
+    holds: str = "exact"  # one of HOLDS
+
+    def document(self) -> dict[str, Any]:
+        """The piece as plain data, for JSON."""
+        plain = {"name": self.name, "where": self.where, "dimension": self.dimension}
+        return {**plain, "group": self.group, "holds": self.holds} if self.group else plain
 
 
 @dataclass(frozen=True)
@@ -183,26 +351,17 @@ class Finding(Tabular):
                 f"{spec}: lower bound {lower.value} exceeds upper bound {upper.value}; "
                 "this is a bug in segre, please report it"
             )
-        status: Status
+        if lower is None and upper is None:
+            raise ValueError("a finding needs at least one bound")
+        status: Status = "upper-bound" if lower is None else "lower-bound"
         if lower is not None and upper is not None and lower.value == upper.value:
             status = "proved"
-        elif lower is not None:
-            status = "lower-bound"
-        elif upper is not None:
-            status = "upper-bound"
-        else:
-            raise ValueError("a finding needs at least one bound")
+        known: dict[str, Any] = {}
+        for side, bound in (("lower", lower), ("upper", upper)):
+            if bound is not None:
+                known |= {side: bound.value, f"{side}_evidence": bound.evidence}
         return cls(
-            spec=spec,
-            status=status,
-            lower=None if lower is None else lower.value,
-            upper=None if upper is None else upper.value,
-            lower_evidence=None if lower is None else lower.evidence,
-            upper_evidence=None if upper is None else upper.evidence,
-            symmetries=symmetries,
-            notes=notes,
-            regions=regions,
-            seed=seed,
+            spec, status, **known, symmetries=symmetries, notes=notes, regions=regions, seed=seed
         )
 
     def document(self) -> dict[str, Any]:

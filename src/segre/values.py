@@ -23,13 +23,15 @@ _KEY = re.compile(r"[a-z_]+")
 LONGEST_NUMBER = 300  # digits; more are no size of anything, and no float
 
 
+def refused(key: str, value: Any, allowed: str) -> SpecError:
+    """The error about a value that a key may not have."""
+    return SpecError(f"{key}: {quote(str(value))} is not allowed; allowed: {allowed}")
+
+
 def whole(key: str, value: Any, largest: int = LARGEST, smallest: int = 1) -> int:
     """A whole number in a range."""
     if isinstance(value, bool) or not isinstance(value, int) or not smallest <= value <= largest:
-        raise SpecError(
-            f"{key}: {quote(str(value))} is not allowed; "
-            f"allowed: whole numbers {smallest} to {largest}"
-        )
+        raise refused(key, value, f"whole numbers {smallest} to {largest}")
     return value
 
 
@@ -41,14 +43,14 @@ def optional(key: str, value: Any) -> int | None:
 def flag(key: str, value: Any) -> bool:
     """true or false."""
     if not isinstance(value, bool):
-        raise SpecError(f"{key}: {quote(str(value))} is not allowed; allowed: true, false")
+        raise refused(key, value, "true, false")
     return value
 
 
 def choice(key: str, value: Any, allowed: tuple[Any, ...]) -> Any:
     """One of the allowed values."""
     if value not in allowed:
-        raise SpecError(f"{key}: {quote(str(value))} is not allowed; allowed: {', '.join(allowed)}")
+        raise refused(key, value, ", ".join(allowed))
     return value
 
 
@@ -63,10 +65,7 @@ def fraction(key: str, value: Any) -> Fraction:
         if not 0 <= number < 10**12 or number.denominator > 10**30:
             raise ValueError
     except (ValueError, TypeError, ZeroDivisionError, OverflowError):
-        raise SpecError(
-            f"{key}: {quote(str(value))} is not allowed; allowed: numbers that are not negative, "
-            "for example 0 or 1e-5"
-        ) from None
+        raise refused(key, value, "numbers that are not negative, for example 0 or 1e-5") from None
     return number
 
 
@@ -74,9 +73,7 @@ def number(key: str, value: Any, smallest: int = 0) -> int | Fraction:
     """A number in a range, exactly; whole ones are integers."""
     found = fraction(key, value)
     if not smallest <= found <= LARGEST:
-        raise SpecError(
-            f"{key}: {quote(str(value))} is not allowed; allowed: numbers {smallest} to {LARGEST}"
-        )
+        raise refused(key, value, f"numbers {smallest} to {LARGEST}")
     return found.numerator if found.denominator == 1 else found
 
 

@@ -10,10 +10,9 @@ from segre.errors import SegreError, UnluckyError
 from segre.fields import Echelon, Prime, Real
 from segre.fields.rational import Rational
 from segre.geometry import flow
-from segre.geometry.conserved import Conserved, conserved_quantities
+from segre.geometry.conserved import Conserved, conserved_quantities, gradients
 from segre.geometry.explain import explain
 from segre.geometry.flow import drift, gradient_descent, gradient_flow, loss_and_gradient
-from segre.geometry.laws import gradients
 from segre.geometry.point import Point
 from segre.geometry.rank import symmetry_rank
 from segre.network import forward, jacobian, layer_starts, unflatten

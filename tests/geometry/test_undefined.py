@@ -11,7 +11,7 @@ from segre.fields.prime import Prime
 from segre.fields.rank import Echelon
 from segre.fields.real import Real
 from segre.geometry.dimension import dimension
-from segre.geometry.undefined import undefined_stage
+from segre.geometry.point import undefined_stage
 from segre.models import architecture
 from segre.network import forward
 

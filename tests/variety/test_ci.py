@@ -12,7 +12,7 @@ import pytest
 from segre.errors import SegreError, UnsupportedError
 from segre.fields.interface import Array
 from segre.fields.rational import Rational
-from segre.variety.ci import components, membership
+from segre.variety.ci import Grid, components, membership
 from segre.variety.ci_components import (
     Component,
     Dependent,
@@ -21,7 +21,6 @@ from segre.variety.ci_components import (
     stirling,
     zero_patterns,
 )
-from segre.variety.ci_grid import Grid
 from support.terminal import run
 
 exact = Rational().constant
@@ -220,7 +219,7 @@ def test_a_matrix_outside(desk: Path) -> None:
 
 @pytest.mark.parametrize("name", [*list(FILES)[3:], "missing.csv"])
 def test_bad_matrices_are_one_line(name: str, desk: Path) -> None:
-    from segre.variety.ci_matrix import read_matrix
+    from segre.variety.ci import read_matrix
 
     with pytest.raises(SegreError) as error:
         membership(Grid(2, 2, 2, 2, 2), read_matrix(desk / name))

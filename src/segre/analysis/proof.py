@@ -15,11 +15,10 @@ from segre.analysis.workbench import Workbench
 from segre.architectures import Architecture
 from segre.certificate import certificate_of, certify
 from segre.errors import SegreError, UnsupportedError
-from segre.finding import Status
+from segre.finding import Status, claim_in_words
 from segre.geometry.dimension import without_computing
 from segre.kernel import Verdict, verify
 from segre.models.instances import small_instance
-from segre.result import claim_in_words
 from segre.transformer.spec import Transformer
 
 

@@ -7,9 +7,10 @@ the same. Copies of one function coincide with the first up to rounding.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -38,6 +39,7 @@ from segre.symmetry.space import FloatWeights, rotary_planes
 from segre.transformer.forward import Tokens
 from segre.transformer.tensors import CONSTANTS, of_mlp
 
+Written = TypeVar("Written")
 NEAR = 4.0  # rounding errors by which tables that are copies of each other may be apart
 NEIGHBOURS = 0.9  # a cosine: by activations, only checkpoints this near stay as they are
 SUBLAYERS = {"norm1": "attention", "norm2": "mlp"}  # by the norm before each
@@ -118,8 +120,18 @@ class FartherError(Exception):
     """Alignment would increase the distance between the checkpoints."""
 
 
+def nearer(write: Callable[[], Written]) -> Written:
+    """What is written with aligned checkpoints; again, where one is nearer as it is."""
+    while True:
+        with suppress(FartherError):
+            return write()
+
+
 class Alignment:
-    """Aligns `two` to `one`; `blocks` has the distances once all parts are done."""
+    """Aligns `two` to `one`; `blocks` has the distances once all parts are done.
+
+    If that would increase the distance, `two` is to stay as it is: it is `still`.
+    """
 
     def __init__(
         self,
@@ -128,12 +140,14 @@ class Alignment:
         rounds: int = 1,
         progress: Progress = no_progress,
         batches: Sequence[Tokens] = (),
+        *,
+        still: bool = False,
     ) -> None:
         require_same_architecture(one, two)
         require_same_scale(one, two)
         self.one, self.two, self.rounds, self.progress = one, two, rounds, progress
         self.batches = batches  # by activations on these; by weights, if there are none
-        self.near = NEAR * max(one.roundoff(), two.roundoff())
+        self.still, self.near = still, NEAR * max(one.roundoff(), two.roundoff())
         self.blocks: dict[str, Nearness] = {}
 
     @property
@@ -145,7 +159,21 @@ class Alignment:
         return out
 
     def parts(self) -> Iterator[tuple[str, Tensors]]:
-        """The parts of the second checkpoint, aligned."""
+        """The parts of the second checkpoint, aligned or as they are."""
+        self.blocks = {}
+        yield from self._unchanged() if self.still else self._aligned()
+        before, after = self.total.distances()
+        if after > before and (not self.batches or self.total.cosines()[0] > NEIGHBOURS):
+            self.still = True
+            raise FartherError
+
+    def _unchanged(self) -> Iterator[tuple[str, Tensors]]:
+        for part in self.two.parts:
+            tensors = self.two.part(part)
+            self._measure(part, tensors, self.one.part(part))
+            yield part, tensors
+
+    def _aligned(self) -> Iterator[tuple[str, Tensors]]:
         spec, finder = self.two.spec, self._finder()
         for a, b in aligned_pairs(self.one, self.two, finder):
             b.turn_beside(spec, finder.basis)
@@ -157,9 +185,6 @@ class Alignment:
             self._restored(b.part, b.tensors, target)
             self._measure(b.part, b.tensors, target)
             yield b.part, b.tensors
-        before, after = self.total.distances()
-        if after > before and (not self.batches or self.total.cosines()[0] > NEIGHBOURS):
-            raise FartherError
 
     def _choices(self, _one: Reduced, _two: Reduced) -> Choose:
         """How the free choices of the second are found, from those of the first."""
@@ -167,14 +192,6 @@ class Alignment:
 
     def _restored(self, part: str, new: Tensors, target: Tensors) -> None:
         """What else is done to a part of the second, in place."""
-
-    def unchanged(self) -> Iterator[tuple[str, Tensors]]:
-        """The unchanged parts of the second checkpoint."""
-        self.blocks = {}
-        for part in self.two.parts:
-            tensors = self.two.part(part)
-            self._measure(part, tensors, self.one.part(part))
-            yield part, tensors
 
     def _finder(self) -> Finder:
         """A basis of the stream that is best for all weights, not only for the tables.

@@ -54,6 +54,11 @@ class Line:
         """The largest excess over the straight line between the ends; 0 if there is none."""
         return max(0.0, *self.above)
 
+    @property
+    def middle(self) -> float:
+        """The loss at the midpoint, or at the nearest point."""
+        return min(zip(self.shares, self.losses, strict=True), key=lambda at: abs(at[0] - 0.5))[1]
+
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
         return {

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from segre.checkpoint.align import Alignment, FartherError, Nearness
+from segre.checkpoint.align import Alignment, Nearness, nearer
 from segre.checkpoint.canonical import canonical_parts, moved_parts
 from segre.checkpoint.comparison import Check, Comparison
 from segre.checkpoint.function import require_same_architecture
@@ -233,10 +233,7 @@ def align(
         said, batches = way.inputs(a, b)
         alignment = Alignment(a, b, rounds, progress, batches)
         how: dict[str, Any] = {"report": report, "seed": seed, "progress": progress, "other": a}
-        try:
-            written = _write(b, alignment.parts(), target, **how)
-        except FartherError:
-            written = _write(b, alignment.unchanged(), target, **how)
+        written = nearer(lambda: _write(b, alignment.parts(), target, **how))
         blocks = (*alignment.blocks.values(), alignment.total)
         return replace(written, blocks=blocks, by=said)
 

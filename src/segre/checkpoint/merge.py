@@ -14,7 +14,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from segre.checkpoint.align import Alignment, FartherError, Nearness
+from segre.checkpoint.align import Alignment, Nearness, nearer
 from segre.checkpoint.inputs import WAYS, Way, require_same_tokenizer
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model, Progress, no_progress
@@ -24,6 +24,7 @@ from segre.errors import SpecError
 from segre.files import shown
 from segre.models import Source
 from segre.shown import Shown
+from segre.transformer.forward import Tokens
 
 AS_THEY_ARE = "none"
 
@@ -119,15 +120,15 @@ def merge(
         to = a if base is None else base
         for other in others:
             require_same_tokenizer(to, other)
-        sides = [_Side(to, other, way, still=by == AS_THEY_ARE) for other in others]
-        saved = _write(a, base, sides, share, target, progress).saved
-        return Merged(
-            _formula(share, base is not None, by),
-            share,
-            sides[0].said,
-            tuple(side.found() for side in sides),
-            **saved,
-        )
+        still, sides, said = by == AS_THEY_ARE, [], "none, merged without alignment"
+        for other in others:
+            batches: list[Tokens] = []
+            if not still:
+                said, batches = way.inputs(to, other)
+            sides.append(Alignment(to, other, rounds, progress, batches, still=still))
+        saved = nearer(lambda: _write(a, base, sides, share, target, progress)).saved
+        found = (Aligned(x.two.name, x.one.name, x.total, not x.still) for x in sides)
+        return Merged(_formula(share, base is not None, by), share, said, tuple(found), **saved)
 
 
 def _formula(weight: float, based: bool, by: str) -> str:
@@ -138,59 +139,28 @@ def _formula(weight: float, based: bool, by: str) -> str:
     return f"{1 - weight:g} A + {weight:g} B{mark}"
 
 
-class _Side:
-    """A checkpoint aligned to another, or unchanged if alignment would increase the distance."""
-
-    def __init__(self, to: Model, model: Model, way: Way, *, still: bool) -> None:
-        self.to, self.model, self.way, self.still = to, model, way, still
-        self.said, self.batches = (
-            ("none, merged without alignment", []) if still else way.inputs(to, model)
-        )
-        self.alignment = Alignment(to, model)
-
-    def parts(self, progress: Progress) -> Iterator[tuple[str, Tensors]]:
-        """Its parts, aligned."""
-        self.alignment = Alignment(self.to, self.model, self.way.rounds, progress, self.batches)
-        if self.still:
-            yield from self.alignment.unchanged()
-            return
-        try:
-            yield from self.alignment.parts()
-        except FartherError:
-            self.still = True
-            raise
-
-    def found(self) -> Aligned:
-        """The distances before and after."""
-        return Aligned(self.model.name, self.to.name, self.alignment.total, not self.still)
-
-
 def _write(
     one: Model,
     base: Model | None,
-    sides: list[_Side],
+    sides: list[Alignment],
     weight: float,
     target: str | Path | None,
     progress: Progress,
 ) -> Saving:
-    """Write the merge; write it again if one side turns out to be closest without alignment."""
-    inputs = [path for side in sides for path in (*side.model.store.inputs, *side.to.store.inputs)]
-    while True:
-        try:
-            with saving(one, target, inputs) as save:
-                for done, (part, tensors) in enumerate(_sums(one, base, sides, weight, progress)):
-                    progress("merging", done, len(one.parts))
-                    save.part(part, tensors)
-        except FartherError:
-            continue
-        return save
+    """Write the merged parts."""
+    inputs = [path for side in sides for path in (*side.two.store.inputs, *side.one.store.inputs)]
+    with saving(one, target, inputs) as save:
+        for done, (part, tensors) in enumerate(_sums(one, base, sides, weight)):
+            progress("merging", done, len(one.parts))
+            save.part(part, tensors)
+    return save
 
 
 def _sums(
-    one: Model, base: Model | None, sides: list[_Side], weight: float, progress: Progress
+    one: Model, base: Model | None, sides: list[Alignment], weight: float
 ) -> Iterator[tuple[str, Tensors]]:
     """The merged parts."""
-    for parts in zip(*(side.parts(progress) for side in sides), strict=True):
+    for parts in zip(*(side.parts() for side in sides), strict=True):
         name, last = parts[-1]
         if base is None:
             first = one.part(name)

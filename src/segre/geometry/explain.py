@@ -15,8 +15,8 @@ from segre.architectures import Architecture
 from segre.finding import Finding, Status, Symmetry
 from segre.geometry.at_any_size import at_any_size
 from segre.geometry.choices import Choice, by_piece, choices
+from segre.geometry.conserved import Laws, has_laws, laws
 from segre.geometry.dimension import Method, dimension, too_large
-from segre.geometry.laws import Laws, has_laws, laws
 from segre.geometry.memory import DEFAULT_LIMIT, bytes_for_symmetries, require_memory
 from segre.geometry.point import Point
 from segre.geometry.progress import Progress, quiet

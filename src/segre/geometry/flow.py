@@ -27,19 +27,7 @@ from segre.weights import Weights, common_kind
 TOLERANCE = 1e-11
 SMALLEST_TOLERANCE = 1e-14
 MOST_STEPS = 100_000
-
-# Stage s is evaluated at w + h sum_j A[s][j] k_j; the last stage is the fifth-order result, and
-# _ERROR is what it differs by from the fourth-order one.
-_A = (
-    (),
-    (1 / 5,),
-    (3 / 40, 9 / 40),
-    (44 / 45, -56 / 15, 32 / 9),
-    (19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729),
-    (9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656),
-    (35 / 384, 0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84),
-)
-_ERROR = np.array((71 / 57600, 0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1 / 40))
+_FINEST = 2.3e-14  # the smallest tolerance that SciPy takes relative to weights
 
 
 @dataclass(frozen=True)
@@ -137,28 +125,24 @@ def integrate(
     The error of a step is measured against 1 + |w|, entry by entry, in the mean square. The
     last stage is evaluated at the new point, so an accepted step costs six gradients.
     """
-    loss, first = slope(w)
-    course = [(0.0, w, loss)]
-    # the first step moves the weights by a thousandth; too long a step is noticed and repeated
-    now, h = 0.0, min(time, 1e-3 * (1 + _norm(w)) / max(_norm(first), 1e-12))
-    stages = np.empty((len(_A), w.size))
-    for _ in range(MOST_STEPS):
-        if now >= time:
-            return course
-        h = min(h, time - now)
-        stages[0] = first
-        with np.errstate(over="ignore", invalid="ignore"):
-            for s in range(1, len(_A)):
-                point = w + h * (np.array(_A[s]) @ stages[:s])
-                ahead, stages[s] = slope(point)
-            error = h * (_ERROR @ stages) / (tolerance * (1 + np.abs(w)))
-            size = float(np.sqrt(np.mean(error**2)))
-        if size <= 1:
-            # `time - now` is exact near the end, so the last step lands on `time`
-            now = time if h == time - now else now + h
-            w, first = point, stages[-1].copy()
-            course.append((now, w, ahead))
-        h *= min(5.0, max(0.2, 0.9 * max(size, 1e-10) ** -0.2)) if np.isfinite(size) else 0.2
+    from scipy.integrate import RK45
+
+    loss = 0.0
+
+    def derivative(_now: float, w: Array) -> Array:
+        nonlocal loss
+        loss, found = slope(w)
+        return found
+
+    course = [(0.0, w, slope(w)[0])]
+    with np.errstate(over="ignore", invalid="ignore"):
+        solver = RK45(derivative, 0.0, w, time, rtol=max(tolerance, _FINEST), atol=tolerance)
+        while solver.t < time and len(course) <= MOST_STEPS and solver.status == "running":
+            solver.step()
+            if solver.status != "failed":
+                course.append((float(solver.t), solver.y, loss))
+    if solver.t >= time:
+        return course
     raise SegreError(
         f"the flow needs more than {MOST_STEPS} steps up to time {time}; choose a shorter time, "
         f"or a tolerance larger than {tolerance}"

@@ -13,12 +13,13 @@ import numpy as np
 from segre.architectures import Architecture
 from segre.errors import UnluckyError
 from segre.fields.draw import Stream, words
+from segre.fields.formal import Formal
 from segre.fields.interface import Array
 from segre.fields.prime import PRIMES, Prime
 from segre.geometry.memory import inputs_at_once
 from segre.geometry.real_point import RealPoint
 from segre.geometry.salts import Draw, Roots, SaltedInputs, find_salts
-from segre.network import jacobian
+from segre.network import jacobian, named_tensors, stages, with_head_axes
 from segre.values import quote
 
 T = TypeVar("T")
@@ -27,6 +28,8 @@ FEW_PARAMETERS = 256  # a network with no more is small: most of its time is cal
 _AHEAD = 5
 POINTS = 8  # so many are tried, where one may have no value
 _COLUMN_SALT = np.uint64(1 << 40)
+_DIVIDING = 4  # points at which divisions are looked at, and inputs of each
+_INPUTS = 16
 
 
 @dataclass(frozen=True)
@@ -176,3 +179,34 @@ def drawn_inputs(
         for first, end in zip([0, *ends], ends, strict=False):
             X[:, end - 1] = field.reduce(1 - X[:, first : end - 1].sum(axis=1))
     return X
+
+
+# --- what divides 0 by 0 --------------------------------------------------------------------------
+
+
+def undefined_stage(spec: Architecture, seed: int = 0) -> str | None:
+    """The first stage that divides 0 by 0, whatever the weights are; None if there is none.
+
+    A LayerNorm of one number with eps = 0 does: the number minus its mean is zero. What stands
+    under a root or below a fraction is a polynomial in the weights, the inputs, and the values of
+    exponentials and of earlier roots. It is evaluated mod p at random numbers in place of all of
+    these. If it is not the zero polynomial, it vanishes there with a chance of degree / p for each
+    point, and p is above 8 million.
+
+    >>> from segre.models import architecture
+    >>> undefined_stage(architecture("transformer/d=1/norm=layer/t=2"))
+    'attention 1'
+    """
+    found = {_at(Point.draw(spec, seed, attempt)) for attempt in range(_DIVIDING)}
+    return found.pop() if len(found) == 1 else None
+
+
+def _at(point: Point) -> str | None:
+    spec, salts = point.spec, np.zeros((_INPUTS, point.spec.t), dtype=np.int64)
+    tokens = with_head_axes(spec, drawn_inputs(point.field, spec, np.arange(_INPUTS)))
+    for stage in stages(spec):
+        field = Formal(point.field, salts, free_roots=True)
+        tokens = stage.apply(field, named_tensors(stage, point.weights), tokens)
+        if any(zero.all(axis=0).any() for zero in field.divided):
+            return stage.name
+    return None

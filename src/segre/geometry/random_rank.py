@@ -26,14 +26,13 @@ from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.fields.rank import Echelon
 from segre.fields.real import Real
-from segre.finding import Sample
+from segre.finding import BITS, Sample
 from segre.geometry.memory import inputs_at_once
 from segre.geometry.point import Point, drawn_inputs
 from segre.geometry.progress import Progress, quiet
 from segre.geometry.rank import jacobian_rank
 from segre.geometry.real_point import RealPoint, sequences
 from segre.network import forward, jacobian, named_tensors, stages, with_head_axes
-from segre.result import BITS
 
 PRIMES = 134_241  # primes p = 3 mod 4 with 2^22 < p < 2^23
 SMALLEST = 22  # bits: all primes are larger

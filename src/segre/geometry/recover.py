@@ -21,8 +21,7 @@ from segre.errors import SegreError
 from segre.fields.rational import Rational
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.recovery.answer import Recovered, measured
-from segre.geometry.recovery.descent import descend
-from segre.geometry.recovery.fit import HELD_OUT, Search, fit, inputs_needed
+from segre.geometry.recovery.fit import HELD_OUT, Search, descend, fit, inputs_needed
 from segre.geometry.recovery.layer import lightning_layer, softmax_layer
 from segre.geometry.recovery.lightning import Head, least_inputs, require_room
 from segre.geometry.recovery.samples import (

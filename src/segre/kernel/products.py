@@ -7,18 +7,21 @@ shifts* (`_contract`), *Skips join spaces* (`_add`), *Gains* (`_mul`), *Places* 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from segre.kernel.forms import size_along
-from segre.kernel.graph import Node
+from segre.kernel.graph import Node, Shape
 from segre.kernel.shifts import Shifts
 from segre.kernel.variation import (
     NONE,
     ONES,
+    Entries,
     Shift,
     Turn,
     Variation,
@@ -28,96 +31,125 @@ from segre.kernel.variation import (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """A factor of an einsum: its letters, those of the other factor, and those of the result."""
+
+    arg: int
+    own: str
+    other: int
+    letters: str
+    out: str
+    first: bool
+
+    def place(self, letter: str) -> int:
+        """The axis of a letter in the result."""
+        return self.out.index(letter) - len(self.out)
+
+    def axes(self, letters: Collection[str]) -> list[int]:
+        """The axes of the factor that have these letters."""
+        return [i - len(self.own) for i, letter in enumerate(self.own) if letter in letters]
+
+    @property
+    def summed(self) -> list[str]:
+        """The letters that both factors have and the result has not."""
+        return [x for x in self.own if x in self.letters and x not in self.out]
+
+
 class Products(Shifts):
     """The rules of the primitives."""
 
     def _contract(self, node: Node) -> Variation:
         """*Linear*: a sum over an axis cancels E on one side with -E^T on the other."""
-        sides, out = node.data.split("->")
-        both = sides.split(",")
+        (a, b), (left, right, out) = node.args, node.data.replace("->", ",").split(",")
+        sides = _Side(a, left, b, right, out, True), _Side(b, right, a, left, out, False)
         turns: Counter[Any] = Counter()
-        shifts = self._factors(node, both, out)
-        for side, arg in enumerate(node.args):
-            value = self._of(arg)
+        shifts = self._factors(sides)
+        for side in sides:
+            value = self._of(side.arg)
             for turn, count in value.turns.items():
-                key, sign = self._turned(turn, both, out, side)
+                key, sign = self._turned(turn, side)
                 turns[key] += sign * count
             for shift in value.shifts:
                 if not shift.relative:
-                    shifts += self._times(shift, node, both, out, side)
+                    shifts += self._times(shift, side)
         left = {key: count for key, count in turns.items() if count}
         if not all(isinstance(key, Turn) for key in left):
             raise self._refused("a reader does not undo what it reads")
         return Variation(left, self._merged(shifts, node.shape))
 
-    def _turned(self, turn: Turn, both: list[str], out: str, side: int) -> tuple[Any, int]:
+    def _turned(self, turn: Turn, side: _Side) -> tuple[Any, int]:
         """The turn of the product and a sign; or, in a sum, a key that equal effects share."""
-        own, other = both[side], both[1 - side]
-        letter, copies = own[turn.axis], tuple((n, own[axis]) for n, axis in turn.copies)
-        if letter in out:
-            if letter in other or any(copy not in out for _, copy in copies):
+        letter, copies = side.own[turn.axis], [(n, side.own[axis]) for n, axis in turn.copies]
+        if letter in side.out:
+            if letter in side.letters or any(copy not in side.out for _, copy in copies):
                 raise self._refused("a basis changes along an axis that is not free")
-            axes = tuple((n, out.index(copy) - len(out)) for n, copy in copies)
-            return replace(turn, axis=out.index(letter) - len(out), copies=axes), 1
+            axes = tuple((n, side.place(copy)) for n, copy in copies)
+            return replace(turn, axis=side.place(letter), copies=axes), 1
         # The sum of a_i b_i becomes a^T N b: if b turns by M, N = M; if a does, N = M^T.
-        gains = turn.gains if side else times(ONES, turn.gains, -1)
-        transposed, sign = (side == 0) != turn.dual, -1 if turn.dual else 1
+        gains = times(ONES, turn.gains, -1) if side.first else turn.gains
+        transposed, sign = side.first != turn.dual, -1 if turn.dual else 1
         if transposed and self.group.skew:
             transposed, sign = False, -sign
-        return ("sum", letter, copies, gains, transposed), sign
+        return ("sum", letter, tuple(copies), gains, transposed), sign
 
-    def _times(self, shift: Shift, node: Node, both: list[str], out: str, side: int) -> list[Shift]:
+    def _times(self, shift: Shift, side: _Side) -> list[Shift]:
         """*Products with shifts*: a shift of one factor, times the other factor."""
-        own, letters = both[side], both[1 - side]
-        shape, other = self.graph.shape(node.args[side]), node.args[1 - side]
-        along = {own[axis]: direction for axis, direction in shift.along.items()}
-        summed = [x for x in own if x in letters and x not in out]
-        form, letter = self.facts.forms[other], (" " + letters)[-2]
-        if form is not None and letter not in out and along.get(letter) == form.direction:
-            if form.value is None:
-                return []
-            if shift.exact and summed == [letter]:
-                some = [k for k, d in shift.along.items() if d and own[k] in letters]
-                shift = self._spread(shift, shape, {*some} - {own.index(letter) - len(own)})
-                whole = shift.whole if form.key == () else 0  # times one
-                name = "form", form.key
-                return [self._product(shift, own, form.value, letters, out, name, whole=whole)]
-        numbers = self.facts.numbers(other)
+        found = self._times_form(shift, side)
+        if found is not None:
+            return found
+        own, out, shape = side.own, side.out, self.graph.shape(side.arg)
+        numbers = self.facts.numbers(side.other)
         if shift.exact and numbers is not None:
-            some = [i - len(own) for i, x in enumerate(own) if x in letters or x not in out]
-            shift = self._spread(shift, shape, some)
-            return [self._product(shift, own, numbers[0], letters, out, numbers[1])]
-        kept = {k: d for k, d in along.items() if k in out and k not in letters}
-        if not kept and len(summed) == 1 and shape[own.index(summed[0])] == 1:
-            new = {i - len(out): ONES for i, x in enumerate(out) if x not in own}
+            shift = self._spread(shift, shape, side.axes({*own} - ({*out} - {*side.letters})))
+            return [self._product(shift, own, numbers[0], side.letters, out, numbers[1])]
+        free = {*out} - {*side.letters}
+        along = {side.place(own[k]): d for k, d in shift.along.items() if own[k] in free}
+        if not along and [shape[own.index(x)] for x in side.summed] == [1]:
+            new = {side.place(x): ONES for x in out if x not in own}
             return [replace(shift, along=new, exact=False, relative=True)]  # *Sums of one term*
-        found = {out.index(k) - len(out): d for k, d in kept.items()}
-        return [replace(shift, along=found, exact=False)]
+        return [replace(shift, along=along, exact=False)]
 
-    def _factors(self, node: Node, both: list[str], out: str) -> list[Shift]:
+    def _times_form(self, shift: Shift, side: _Side) -> list[Shift] | None:
+        """A shift along a form of the other factor, which sums it to a known number."""
+        form, letter = self.facts.forms[side.other], (" " + side.letters)[-2]
+        along = {side.own[axis]: direction for axis, direction in shift.along.items()}
+        if form is None or letter in side.out or along.get(letter) != form.direction:
+            return None
+        if form.value is None:
+            return []
+        if not shift.exact or side.summed != [letter]:
+            return None
+        some = {x for x, direction in along.items() if direction and x in side.letters} - {letter}
+        shift = self._spread(shift, self.graph.shape(side.arg), side.axes(some))
+        whole = shift.whole if form.key == () else 0  # times one
+        given = side.own, form.value, side.letters, side.out, ("form", form.key)
+        return [self._product(shift, *given, whole=whole)]
+
+    def _factors(self, sides: Sequence[_Side]) -> list[Shift]:
         """*Charges*: relative shifts of both factors.
 
         They cancel, or are the same for all that is summed, or are read as plain shifts.
         """
         shifts: list[Shift] = []
         inner: list[Shift] = []
-        letters = "".join(dict.fromkeys(both[0] + both[1]))
         sizes: dict[str, int] = {}
-        for own, arg, other in zip(both, node.args, node.args[::-1], strict=True):
-            shape = self.graph.shape(arg)
+        letters = "".join(dict.fromkeys(sides[0].own + sides[1].own))
+        for side in sides:
+            own, shape = side.own, self.graph.shape(side.arg)
             sizes |= dict(zip(own, shape, strict=True))
-            for shift in self._of(arg).shifts:
+            for shift in self._of(side.arg).shifts:
                 if not shift.relative:
                     continue
                 if shift.exact:
                     shift = self._spread(shift, shape, [k for k, d in shift.along.items() if d])
                 same = {own[axis] for axis, d in shift.along.items() if d == ONES}
                 same |= set(letters) - set(own)
-                summed = set(letters) - set(out) - same
-                table = summed == {own[-1]} and out == own[:-1] + out[-1]
+                summed = set(letters) - set(side.out) - same
+                table = summed == {own[-1]} and side.out == own[:-1] + side.out[-1]
                 if not summed:
-                    shifts.append(self._placed(shift, own, out, same))
-                elif table and self.facts.tokens(other):  # *Charges of columns*
+                    shifts.append(self._placed(shift, own, side.out, same))
+                elif table and self.facts.tokens(side.other):  # *Charges of columns*
                     shifts.append(replace(shift, along=without(shift.along, -1), exact=False))
                 elif shift.exact:
                     inner.append(self._placed(shift, own, letters, same))
@@ -134,6 +166,21 @@ class Products(Shifts):
             return self._product(shift, own, one, "", letters, "placed", whole=shift.whole)
         along = {i - len(letters): ONES for i, x in enumerate(letters) if x in same}
         return replace(shift, along=along)
+
+    def _mapped(
+        self,
+        shift: Shift,
+        shape: Shape,
+        axes: Collection[int],
+        function: Callable[[Entries], Entries],
+        *formula: Any,
+        whole: int = 0,
+    ) -> Shift:
+        """What a linear map along some axes makes of a shift of an array of this shape."""
+        if not shift.exact:
+            return replace(shift, along=without(shift.along, *axes))
+        shift = self._spread(shift, shape, axes)
+        return self._image(shift, lambda array, _: function(array), *formula, whole=whole)
 
     # Skips join spaces; biases follow, or take constants back.
 
@@ -208,12 +255,12 @@ class Products(Shifts):
     def _scale(self, node: Node) -> Variation:
         """Times a number: turns and relative shifts stay as they are."""
         value, number = self._of(node.args[0]), np.array(self.facts.number(node.data))
-        shifts = [
+        shifts = (
             shift
             if shift.relative or not shift.exact
             else self._image(shift, np.multiply, "times", int(number), numbers=number)
             for shift in value.shifts
-        ]
+        )
         return replace(value, shifts=tuple(shifts))
 
     # Places.
@@ -226,40 +273,31 @@ class Products(Shifts):
 
     def _total(self, node: Node) -> Variation:
         """A sum over axes, along which nothing may move."""
-        value, axes = self._of(node.args[0]), node.data
+        value, axes, shape = self._of(node.args[0]), node.data, self.graph.shape(node.args[0])
         self._not_along(value, *axes)
-        shifts = []
-        for shift in value.shifts:
-            if shift.relative:
-                same = all(shift.along.get(axis) == ONES for axis in axes)
-                shifts.append(shift if same else unknown(shift))
-            elif shift.exact:
-                shift = self._spread(shift, self.graph.shape(node.args[0]), axes)
-                summed = self._image(shift, lambda x, _: x.sum(axes, keepdims=True), "total", axes)
-                shifts.append(summed)
-            else:
-                shifts.append(replace(shift, along=without(shift.along, *axes)))
+        add = partial(np.sum, axis=axes, keepdims=True)
+        shifts = [
+            self._mapped(shift, shape, axes, add, "total", axes)
+            if not shift.relative
+            else shift
+            if all(shift.along.get(axis) == ONES for axis in axes)
+            else unknown(shift)
+            for shift in value.shifts
+        ]
         return Variation(value.turns, tuple(shifts))
 
     def _take(self, node: Node) -> Variation:
         """*Places*: what happens along other axes is kept."""
         (axis, places), value = node.data, self._of(node.args[0])
         self._not_along(value, axis)
-        shifts = []
-        for shift in value.shifts:
-            if shift.along.get(axis) == ONES:
-                shifts.append(shift)
-            elif shift.exact:
-                shift = self._spread(shift, self.graph.shape(node.args[0]), [axis])
-                taken = self._image(
-                    shift,
-                    lambda x, _: np.take(x, places, axis),
-                    *("take", axis, places),
-                    whole=shift.whole,
-                )
-                shifts.append(taken)
-            else:
-                shifts.append(replace(shift, along=without(shift.along, axis)))
+        shape, formula = self.graph.shape(node.args[0]), ("take", axis, places)
+        pick = partial(np.take, indices=places, axis=axis)
+        shifts = [
+            shift
+            if shift.along.get(axis) == ONES
+            else self._mapped(shift, shape, [axis], pick, *formula, whole=shift.whole)
+            for shift in value.shifts
+        ]
         return Variation(value.turns, self._merged(shifts, node.shape))
 
     def _join(self, node: Node) -> Variation:
@@ -275,18 +313,15 @@ class Products(Shifts):
             start += shape[axis]
         return Variation(values[0].turns, self._merged(_together(moved), node.shape))
 
-    def _joined(self, shift: Shift, node: Node, start: int, shape: tuple[int, ...]) -> Shift:
+    def _joined(self, shift: Shift, node: Node, start: int, shape: Shape) -> Shift:
         """A shift of one of the arrays that are joined, with zeros around it."""
-        axis = node.data
+        axis, size = node.data, node.shape[node.data]
         if shift.relative and shift.along.get(axis) == ONES:
             return shift
-        if not shift.exact:
-            return replace(shift, along=without(shift.along, axis))
-        shift = self._spread(shift, shape, [axis])
         around = [(0, 0)] * shift.array.ndim
-        around[axis] = start, node.shape[axis] - start - shape[axis]
-        formula = "join", axis, start, node.shape[axis]
-        return self._image(shift, lambda x, _: np.pad(x, around), *formula, whole=shift.whole)
+        around[axis] = start, size - start - shape[axis]
+        pad, formula = partial(np.pad, pad_width=around), ("join", axis, start, size)
+        return self._mapped(shift, shape, [axis], pad, *formula, whole=shift.whole)
 
     def _input(self, _node: Node) -> Variation:
         return NONE

@@ -13,7 +13,7 @@ from typing import Any
 from segre.errors import SpecError
 from segre.transformer.by_layer import Base
 from segre.transformer.rescale import PLACES, decimal, rescaled
-from segre.values import choice, fraction, number, quote
+from segre.values import choice, fraction, number, refused
 
 TYPES = ("default", "linear", "dynamic", "llama3", "yarn", "longrope")
 # What the library reads in these places, by kind of rescaling or always.
@@ -42,7 +42,7 @@ def rope_of_kind(
     own = rope.get(kind) if isinstance(rope, Mapping) else None
     for place, value in (("rope_parameters", rope), (kind, own or {}), ("rope_scaling", scaling)):
         if not isinstance(value, Mapping | None):
-            raise SpecError(f"{place}: {quote(str(value))} is not allowed; allowed: an object")
+            raise refused(place, value, "an object")
     if any(key in rope for key in KEYS):
         raise SpecError(
             "rope_parameters is not allowed here; allowed: an object for each kind "
@@ -59,10 +59,7 @@ def rope_part(config: Mapping[str, Any]) -> float:
     if part is None:
         return 1.0
     if not _is_number(part) or not 0 < part <= 1:
-        raise SpecError(
-            f"partial_rotary_factor: {quote(str(part))} is not allowed; "
-            "allowed: numbers above 0, at most 1"
-        )
+        raise refused("partial_rotary_factor", part, "numbers above 0, at most 1")
     return float(part)
 
 
@@ -77,7 +74,7 @@ def rope_base(config: Mapping[str, Any], default: int = 10_000, *, part: float =
     rope = _rope(config)
     if rope_part(config) != part:
         given = rope.get("partial_rotary_factor", config.get("partial_rotary_factor"))
-        raise SpecError(f"partial_rotary_factor: {quote(str(given))} is not allowed; allowed: 1")
+        raise refused("partial_rotary_factor", given, "1")
     theta = rope.get("rope_theta", config.get("rope_theta", default))
     return number("rope_theta", _number("rope_theta", theta), smallest=2)
 
@@ -114,9 +111,7 @@ def _factor(rope: Mapping[str, Any], kind: str, length: int, before: Any) -> Any
         found = fraction("max_position_embeddings", length) / _number("original length", before)
         return max(found, Fraction(1)) if kind == "longrope" else found
     if not _is_number(factor) or fraction("rope factor", factor) < 1:
-        raise SpecError(
-            f"rope factor: {quote(str(factor))} is not allowed; allowed: numbers from 1"
-        )
+        raise refused("rope factor", factor, "numbers from 1")
     return factor
 
 
@@ -141,7 +136,7 @@ def _yarn(rope: Mapping[str, Any], latent: bool) -> dict[str, Any]:
     """The optional numbers of yarn that the library uses."""
     truncate = rope.get("truncate")
     if truncate not in (None, True, False):
-        raise SpecError(f"truncate: {quote(str(truncate))} is not allowed; allowed: true, false")
+        raise refused("truncate", truncate, "true, false")
     out: dict[str, Any] = {} if truncate in (None, True) else {"truncate": 0}
     for name in ("fast", "slow"):
         if rope.get(f"beta_{name}"):
@@ -172,12 +167,10 @@ def _rope(config: Mapping[str, Any]) -> Mapping[str, Any]:
     place = "rope_scaling" if config.get("rope_scaling") else "rope_parameters"
     rope = config.get(place) or {}
     if not isinstance(rope, Mapping):
-        raise SpecError(f"{place}: {quote(str(rope))} is not allowed; allowed: an object")
+        raise refused(place, rope, "an object")
     for key, value in rope.items():
         if isinstance(value, Mapping):
-            raise SpecError(
-                f"{place}: {quote(str(key))} is not allowed; allowed: one object for all layers"
-            )
+            raise refused(place, key, "one object for all layers")
     return rope
 
 
@@ -187,7 +180,7 @@ def _is_number(value: Any) -> bool:
 
 def _number(key: str, value: Any) -> Fraction:
     if not _is_number(value):
-        raise SpecError(f"{key}: {quote(str(value))} is not allowed; allowed: numbers above 0")
+        raise refused(key, value, "numbers above 0")
     return fraction(key, value)
 
 

@@ -37,12 +37,40 @@ class Claim:
 
     says: str
     source: Source
-    relation: Relation
+    relation: Relation = "none"
     expected: float | None = None
     tolerance: float = 0.0
     measured: tuple[float | None, ...] = ()  # for each seed, or once if nothing is random
     by_mean: bool = False  # the mean over seeds is compared, not every seed
     reason: str = ""  # why it cannot be tested, or the numbers behind a yes or no
+
+    def near(
+        self, expected: float, measured: Sequence[float], *, tolerance: float, by_mean: bool = False
+    ) -> Claim:
+        """The measured value is the expected one, within an absolute tolerance."""
+        judged = replace(self, tolerance=tolerance, by_mean=by_mean)
+        return judged._compared("=", measured, expected)
+
+    def at_most(self, expected: float, measured: Sequence[float]) -> Claim:
+        """The measured value is no larger."""
+        return self._compared("<=", measured, expected)
+
+    def at_least(self, expected: float, measured: Sequence[float]) -> Claim:
+        """The measured value is no smaller."""
+        return self._compared(">=", measured, expected)
+
+    def holds(self, measured: Sequence[bool], because: str = "") -> Claim:
+        """It is so, or is not, for each seed; `because` has the numbers that decide it."""
+        return replace(self, reason=because)._compared("true", [*map(float, measured)])
+
+    def untestable(self, reason: str) -> Claim:
+        """No experiment on this machine could show it; the reason says why."""
+        return replace(self, reason=reason)
+
+    def _compared(
+        self, relation: Relation, measured: Sequence[float], expected: float | None = None
+    ) -> Claim:
+        return replace(self, relation=relation, expected=expected, measured=tuple(measured))
 
     @property
     def _known(self) -> list[float]:
@@ -115,53 +143,9 @@ class Claim:
         return follows if follows.why == found.reason else found
 
 
-@dataclass(frozen=True)
-class Statement:
-    """What is said, and where the expected value comes from; a comparison makes a claim of it."""
-
-    source: Source
-    says: str
-
-    def near(
-        self,
-        expected: float,
-        measured: Sequence[float],
-        *,
-        tolerance: float,
-        by_mean: bool = False,
-    ) -> Claim:
-        """The measured value is the expected one, within an absolute tolerance."""
-        return self._claim("=", measured, expected, tolerance=tolerance, by_mean=by_mean)
-
-    def at_most(self, expected: float, measured: Sequence[float]) -> Claim:
-        """The measured value is no larger."""
-        return self._claim("<=", measured, expected)
-
-    def at_least(self, expected: float, measured: Sequence[float]) -> Claim:
-        """The measured value is no smaller."""
-        return self._claim(">=", measured, expected)
-
-    def holds(self, measured: Sequence[bool], because: str = "") -> Claim:
-        """It is so, or is not, for each seed; `because` has the numbers that decide it."""
-        return self._claim("true", [*map(float, measured)], reason=because)
-
-    def untestable(self, reason: str) -> Claim:
-        """No experiment on this machine could show it; the reason says why."""
-        return self._claim("none", reason=reason)
-
-    def _claim(
-        self,
-        relation: Relation,
-        measured: Sequence[float] = (),
-        expected: float | None = None,
-        **more: Any,
-    ) -> Claim:
-        return Claim(self.says, self.source, relation, expected, measured=tuple(measured), **more)
-
-
-# Statements by where their expected values come from.
-PAPER = partial(Statement, "paper")
-LIMITED = partial(Statement, "paper, limit chosen here")
-RERUN = partial(Statement, "published code rerun")
-FORMULA = partial(Statement, "closed form")
-DERIVED = partial(Statement, "derived here")
+# What is said, by where the expected values come from; a comparison makes a whole claim of it.
+PAPER = partial(Claim, source="paper")
+LIMITED = partial(Claim, source="paper, limit chosen here")
+RERUN = partial(Claim, source="published code rerun")
+FORMULA = partial(Claim, source="closed form")
+DERIVED = partial(Claim, source="derived here")

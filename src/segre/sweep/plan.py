@@ -24,7 +24,7 @@ from segre.files import is_standard_input
 from segre.models import KINDS
 from segre.sweep.expression import Expression
 from segre.sweep.names import AT_ONCE, NUMBERED, RESULTS, Sort, sort_of
-from segre.values import LARGEST, flag, quote, read_file, whole
+from segre.values import LARGEST, choice, flag, quote, read_file, whole
 
 COMPUTE = ("closed-form", "exact", "random", "symmetries", "theorem")
 SPECS = 1_000_000  # to enumerate or to draw
@@ -169,10 +169,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _kinds(value: Any) -> tuple[str, ...]:
-    kinds = _listed(value)
-    for kind in kinds:
-        if kind not in KINDS:
-            raise SweepError(f"unknown kind {quote(str(kind))}; allowed: {', '.join(KINDS)}")
+    kinds = [choice("kind", kind, KINDS) for kind in _listed(value)]
     if not kinds or len({sort_of(kind) for kind in kinds}) != 1 or len(set(kinds)) < len(kinds):
         raise SweepError(
             "these kinds cannot be combined; allowed: one kind, or different kinds "
@@ -242,12 +239,9 @@ def _draw(given: Mapping[str, Any]) -> int | None:
 
 
 def _compute(value: Any) -> tuple[str, ...]:
-    values = _listed(value)
-    for item in values:
-        if item not in COMPUTE:
-            raise SweepError(f"compute: {quote(str(item))} is not allowed; allowed: {COMPUTE}")
+    values = [choice("compute", item, COMPUTE) for item in _listed(value)]
     if not values:
-        raise SweepError(f"compute is empty; allowed: {COMPUTE}")
+        raise SweepError(f"compute is empty; allowed: {', '.join(COMPUTE)}")
     if "random" in values and "exact" not in values:
         raise SweepError("compute: random needs exact, whose bounds it settles; add 'exact'")
     return tuple(item for item in COMPUTE if item in values)

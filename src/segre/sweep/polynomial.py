@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import combinations, combinations_with_replacement
-from math import lcm, prod
+from math import comb, lcm, prod
 from typing import Any
 
 import numpy as np
@@ -136,28 +136,23 @@ def through(name: str, x: int, one: Polynomial, y: int, two: Polynomial) -> Poly
     return Polynomial({m: c for m, c in terms.items() if c}, rank)
 
 
+@dataclass
 class Equations:
     """Values at many points: does a polynomial take them on a subset? Fast if none does.
 
     Decided mod a large prime. Monomials are worked out once.
     """
 
-    def __init__(
-        self,
-        names: Sequence[str],
-        degree: int,
-        points: Sequence[Point],
-        values: Sequence[int],
-    ) -> None:
-        self._basis = monomials(names, degree)
-        self._names, self._degree = names, degree
-        self._points, self._values = points, values
-        self._lines: dict[int, list[int]] = {}
-        self.work = 0  # multiplications so far
+    names: Sequence[str]
+    degree: int
+    points: Sequence[Point]
+    values: Sequence[int]
+    work: int = 0  # multiplications so far
+    _lines: dict[int, list[int]] = field(default_factory=dict)
 
     def solvable(self, members: Sequence[int]) -> bool:
         """Whether a polynomial up to the degree has the values at these points."""
-        width = len(self._basis) + 1
+        width = comb(len(self.names) + self.degree, self.degree) + 1  # monomials and the value
         return all(  # where there is none, few points mostly tell
             self._consistent([members[i] for i in _spread(len(members), most)], width)
             for most in (width + 10, 2 * width + 20)
@@ -172,8 +167,8 @@ class Equations:
 
     def _line(self, i: int) -> list[int]:
         if i not in self._lines:
-            line = _values(self._points[i], self._names, self._degree)
-            self._lines[i] = [x % _PRIME for x in (*line, self._values[i])]
+            line = _values(self.points[i], self.names, self.degree)
+            self._lines[i] = [x % _PRIME for x in (*line, self.values[i])]
         return self._lines[i]
 
 

@@ -19,13 +19,14 @@ import numpy as np
 from segre.attention.layer import Layer
 from segre.attention.mechanism import Mechanism
 from segre.attention.symmetries import group_of
+from segre.errors import UnluckyError
+from segre.fields.exchange import exchange
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.fields.rank import Echelon
 from segre.spec import Network
 from segre.stack.stages import named
-from segre.symmetry.head_mixing import BilinearHeads, Tangents, inverse
-from segre.symmetry.piece import Canvas, ModularWeights, Piece
+from segre.symmetry.piece import ModularWeights, Piece
 from segre.symmetry.reach import HeadPlace, heads_of
 
 Build = Callable[[ModularWeights], Array]
@@ -132,55 +133,75 @@ def _entries(alike: Alike) -> int:
 
 
 def _mixed(w: ModularWeights, alike: Alike) -> Array:
-    """All heads mix, or some, if their ranks allow it."""
-    image, i, width = w.passage.image(alike.i), alike.i, alike.layer.width_in
-    found: list[Tangents] = []
-    if image is None:
-        return w.canvas(0).rows
-    a, arrives = alike.layer.a, image.shape[1]
-    V = alike.maps(w, "W_V")
+    """Heads mix: V_h gains c_h V_k for other heads h while A_k loses the c_h A_h, where it can."""
+    part, image, width = str(alike.i + 1), w.passage.image(alike.i), alike.layer.width_in
+    found = [] if image is None else list(_losses(w, alike, image))
+    canvas, V = w.canvas(len(found)), alike.maps(w, "W_V")
     if alike.layer.dv is not None:
         V = w.field.matmul(alike.maps(w, "W_O"), V)
-    (K, keys), (Q, queries) = (_with_bias(w, alike, image, letter) for letter in "KQ")
-    if keys.shape == queries.shape == image.shape:
-        heads = BilinearHeads(w.field, K, Q, V, image)
-        full = arrives <= (2 * a if alike.joint else a)
-        found = list(heads.of_full_rank(alike.joint) if full else heads.of_small_rank())
-    elif keys.shape[1] <= a:
-        found = list(BilinearHeads(w.field, K, Q, V, keys).of_full_rank(parallel=False))
-    else:
-        other = BilinearHeads(w.field, Q, K, V, queries).of_full_rank(parallel=False)
-        found = [(dK, dQ, dV) for dQ, dK, dV in other]
-    canvas = w.canvas(len(found))
-    for n, changes in enumerate(found):
-        if alike.layer.dv is not None:
-            _factor(w, alike, changes[2], image, canvas, n)
-        for letter, change in zip("KQV" if alike.layer.dv is None else "KQ", changes, strict=False):
-            for at, own in zip(alike.places, change, strict=True):
-                canvas(str(i + 1), named(at.group, f"W_{letter}"))[n, at.head] = own[:, :width]
-                if own.shape[1] > width:
-                    bias = canvas(str(i + 1), named(at.group, f"b_{letter}"))
-                    bias[n, at.head] = own[:, width:]
+    for n, (k, maps, c) in enumerate(found):
+        at, others = alike.places[k], [place for h, place in enumerate(alike.places) if h != k]
+        for letter, change in zip("KQ", maps, strict=True):
+            canvas(part, named(at.group, f"W_{letter}"))[n, at.head] = change[:, :width]
+            if change.shape[1] > width:
+                canvas(part, named(at.group, f"b_{letter}"))[n, at.head] = change[:, width:]
+        for other, times in zip(others, c, strict=True):
+            name, change = _gain(w, alike, other, w.field.mul(times, V[k]))
+            canvas(part, named(other.group, name))[n, other.head] = change
     return canvas.rows
 
 
-def _factor(
-    w: ModularWeights, alike: Alike, changes: Array, image: Array, canvas: Canvas, n: int
-) -> None:
-    """Changes of the value maps of heads as changes of W_O or W_V, equal on all that arrives."""
-    F, part, dv = w.field, str(alike.i + 1), alike.layer.dv or 0
-    out, r = alike.layer.width_out, image.shape[1]
-    for at, change in zip(alike.places, changes, strict=True):
-        V, O = (w(part, named(at.group, name))[at.head] for name in ("W_V", "W_O"))  # noqa: E741
-        if not change.any():
-            continue
-        if dv >= r:
-            square = inverse(F, F.matmul(V[:r], image))
-            dO = canvas(part, named(at.group, "W_O"))[n, at.head]
-            dO[:, :r] = F.matmul(F.matmul(change, image), square)
-        else:
-            dV = canvas(part, named(at.group, "W_V"))[n, at.head]
-            dV[:out] = F.matmul(inverse(F, O[:, :out]), change)
+def _losses(
+    w: ModularWeights, alike: Alike, image: Array
+) -> Iterator[tuple[int, tuple[Array, Array], Array]]:
+    """Changes of K_k and Q_k by which A_k loses the c_h A_h: solutions of linear equations."""
+    F, others = w.field, len(alike.places) - 1
+    (K, keys), (Q, queries) = (_with_bias(w, alike, image, letter) for letter in "KQ")
+    asked, met = F.matmul(Q, queries), F.matmul(K, keys)
+    A = F.matmul(F.transpose(met), asked)
+    for k in range(others + 1):
+        own = _by_maps(F, asked[k], keys).swapaxes(1, 2), _by_maps(F, met[k], queries)
+        changes = np.concatenate([*own, np.delete(A, k, axis=0)])
+        if alike.joint:  # only the symmetric part counts
+            changes = F.add(changes, changes.swapaxes(1, 2))
+        space = Echelon(len(changes), F)
+        space.add(np.ascontiguousarray(changes.reshape(len(changes), -1).T))
+        for row in F.reduce(space.kernel()):
+            if (c := row[-others:]).any():  # else no other head gains
+                dK, dQ, _ = np.split(row, [K[k].size, K[k].size + Q[k].size])
+                yield k, (dK.reshape(K[k].shape), dQ.reshape(Q[k].shape)), c
+
+
+def _by_maps(F: Prime, other: Array, tokens: Array) -> Array:
+    """Derivatives of other^T W B by the entries of W, for tokens in the columns of B."""
+    j, c = np.indices((len(other), len(tokens))).reshape(2, -1)
+    return _outer(F, other[j], tokens[c])
+
+
+def _gain(w: ModularWeights, alike: Alike, at: HeadPlace, change: Array) -> tuple[str, Array]:
+    """A change of the value map of a head; if that is W_O W_V, equal on all that arrives."""
+    F, part, image = w.field, str(alike.i + 1), w.passage.image(alike.i)
+    if alike.layer.dv is None or image is None:
+        return "W_V", change
+    V, O = (w(part, named(at.group, name))[at.head] for name in ("W_V", "W_O"))  # noqa: E741
+    dV, dO = np.zeros_like(V), np.zeros_like(O)
+    r, out = image.shape[1], len(change)
+    if len(V) >= r:
+        dO[:, :r] = F.matmul(F.matmul(change, image), inverse(F, F.matmul(V[:r], image)))
+        return "W_O", dO
+    dV[:out] = F.matmul(inverse(F, O[:, :out]), change)
+    return "W_V", dV
+
+
+def inverse(field: Prime, matrix: Array) -> Array:
+    """The inverse of a square matrix; raises UnluckyError if it is singular."""
+    tableau = np.array(matrix)
+    rows, columns = exchange(field, tableau)
+    if len(rows) < len(matrix):
+        raise UnluckyError("a matrix to be inverted is singular at this point; try another seed")
+    out = np.empty_like(tableau)
+    out[np.ix_(columns, rows)] = tableau[np.ix_(rows, columns)]
+    return out
 
 
 def _with_bias(w: ModularWeights, alike: Alike, image: Array, letter: str) -> tuple[Array, Array]:
@@ -223,17 +244,16 @@ def _derivative(F: Prime, own: dict[str, Array], B: Array, alone: bool) -> Array
     A = F.matmul(F.transpose(K), Q)
     rows: list[Array] = []
     for name, tensor in own.items():
-        j, c = np.indices(tensor.shape[1:]).reshape(2, -1)
         for h in range(len(tensor)):
             values, scores = W[h][None], A[h][None]
             if name == "W_K":
-                scores = _outer(F, B[c], Q[h, j])
+                scores = _by_maps(F, Q[h], B).swapaxes(1, 2)
             elif name == "W_Q":
-                scores = _outer(F, K[h, j], B[c])
+                scores = _by_maps(F, K[h], B)
             elif name == "W_V" and "W_O" in own:
-                values = _outer(F, own["W_O"][h].T[j], B[c])
+                values = _by_maps(F, own["W_O"][h].T, B)
             else:
-                values = _outer(F, np.eye(W.shape[1])[j], V[h, c] if name == "W_O" else B[c])
+                values = _by_maps(F, np.eye(W.shape[1]), V[h] if name == "W_O" else B)
             rows.append(_symmetric(F, values, scores, alone))
     return np.concatenate(rows)
 

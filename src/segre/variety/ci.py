@@ -8,17 +8,28 @@ s = t = 2; docs/conditional-independence.md has the proofs. Everything else is r
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from math import factorial, prod
+from pathlib import Path
 from typing import Any, ClassVar
 
-from segre.errors import SegreError
+import numpy as np
+
+from segre.errors import SegreError, UnsupportedError, WeightsError
+from segre.fields.draw import Stream
 from segre.fields.interface import Array
 from segre.fields.linear import Rationals
+from segre.fields.prime import Prime
+from segre.fields.rank import Echelon
+from segre.files import read_given
 from segre.finding import Status
 from segre.shown import Tabular
+from segre.values import parse_failure, quote
 from segre.variety.ci_components import (
     Blocks,
     Component,
@@ -29,10 +40,13 @@ from segre.variety.ci_components import (
     count_zero_patterns,
     zero_patterns,
 )
-from segre.variety.ci_grid import Grid
-from segre.variety.ci_tangent import tangent
+from segre.weights.arrays import number_array
 
 LISTED = 20
+LARGEST_GRID = 8
+LARGEST_D = 100
+LONGEST_FILE = 1 << 22
+ENDINGS = (".csv", ".json")
 
 
 @dataclass(frozen=True)
@@ -234,3 +248,122 @@ def said(grid: Grid, component: Component) -> str:
         places = ", ".join(f"({j + 1}, {i})" for i, j in enumerate(component.zeros, 1))
         return f"parallel vectors in each grid row, and zero at {places}"
     return words.replace("grid column", "grid row")
+
+
+# --- sizes, tangents, and matrices from files -----------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The sizes: k x l places, vectors of length d, ranks below s in columns and t in rows.
+
+    They say which theorem is about the variety: its `family`.
+    """
+
+    k: int
+    l: int  # noqa: E741
+    d: int
+    s: int
+    t: int
+
+    def __post_init__(self) -> None:
+        for name, value, most in (
+            *(("k", self.k, LARGEST_GRID), ("l", self.l, LARGEST_GRID), ("d", self.d, LARGEST_D)),
+            *(("s", self.s, LARGEST_D + 1), ("t", self.t, LARGEST_D + 1)),
+        ):
+            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+                raise SegreError(f"{name}={value} is not allowed; allowed: 1 to {most}")
+
+    @property
+    def family(self) -> str:
+        """`blocks` (s = t = 2), `zeros` (s = 2, t = l) or `zeros, transposed` (s = k, t = 2)."""
+        if self.s == self.t == 2:
+            return "blocks"
+        if self.s == 2 and self.t == self.l > 1:
+            return "zeros"
+        if self.t == 2 and self.s == self.k > 1:
+            return "zeros, transposed"
+        raise UnsupportedError(
+            f"s={self.s}, t={self.t} on a {self.k}x{self.l} grid is not supported; supported: s=2 "
+            f"with t={self.l}, t=2 with s={self.k}, and s=t=2"
+        )
+
+
+def read_matrix(path: Path) -> Array:
+    """The rows of an untrusted .csv or .json file: whole numbers, 3/7 or 0.5 (JSON: as strings)."""
+    name = f"matrix {quote(str(path))}"
+    if path.suffix.lower() not in ENDINGS:
+        raise SegreError(f"{name}: unknown file type; allowed: {' and '.join(ENDINGS)} files")
+    try:
+        data = read_given(path, LONGEST_FILE).decode()
+    except (OSError, UnicodeDecodeError) as error:
+        said = getattr(error, "strerror", None) or "not text in UTF-8"
+        raise SegreError(f"{name}: {said}") from None
+    rows = _of_csv(data, name) if path.suffix.lower() == ".csv" else _of_json(data, name)
+    try:
+        found = number_array(rows, "rows")
+    except WeightsError as error:
+        raise SegreError(f"{name}: {error}") from None
+    if found.dtype != object:
+        raise SegreError(f'{name}: floats are not exact; write fractions as strings, such as "1/2"')
+    if found.ndim != 2 or not found.size:
+        raise SegreError(f"{name} has {found.ndim} axes; allowed: a list of rows of equal length")
+    return found
+
+
+def _of_csv(text: str, name: str) -> list[list[str]]:
+    try:
+        rows = [row for row in csv.reader(io.StringIO(text)) if row]
+    except csv.Error as error:
+        raise SegreError(f"{name}: {error}") from None
+    if len({len(row) for row in rows}) != 1:
+        raise SegreError(f"{name} has no rows, or rows of different lengths")
+    return rows
+
+
+def _of_json(text: str, name: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SegreError(f"{name}: not a JSON document ({parse_failure(error)})") from None
+
+
+def tangent(grid: Grid, component: Component, seed: int = 0) -> int:
+    """Dimension of the tangent space of V at a random point mod p of a component.
+
+    The gradients of the r-minors of a matrix A of rank r - 1 span the matrices u v^T with u^T A = 0
+    and A v = 0; at a matrix of smaller rank they are zero.
+    """
+    field = Prime(seed=seed)
+    drawn = 0
+
+    def draw(shape: tuple[int, ...]) -> Array:
+        nonlocal drawn
+        found = field.residues(field.draw(Stream.WEIGHTS, drawn, shape))
+        drawn += found.size
+        return found.astype(object)
+
+    x = component.point(draw) % field.p
+    if grid.family == "zeros, transposed":
+        x = x.swapaxes(1, 2)
+    x = field.constant(x.astype(np.int64))
+    places = np.arange(x.size).reshape(x.shape)
+    space = Echelon(x.size, field)
+    for r, lines in (
+        (grid.s, [(slice(None), slice(None), j) for j in range(grid.l)]),
+        (grid.t, [(slice(None), i, slice(None)) for i in range(grid.k)]),
+    ):
+        for line in lines:
+            left, right = _kernel(field, x[line].T), _kernel(field, x[line])
+            if len(x[line]) - len(left) == r - 1 and left.size and right.size:
+                rows = np.zeros((len(left) * len(right), x.size))
+                products = field.mul(left[:, None, :, None], right[None, :, None, :])
+                rows[:, places[line].reshape(-1)] = products.reshape(len(rows), -1)
+                space.add(rows)
+    return int(x.size - space.rank)
+
+
+def _kernel(field: Prime, matrix: Array) -> Array:
+    space = Echelon(matrix.shape[1], field)
+    space.add(np.ascontiguousarray(matrix))
+    return field.reduce(space.kernel())

@@ -16,11 +16,10 @@ from segre.errors import UnluckyError
 from segre.fields.draw import Stream
 from segre.fields.prime import PRIMES, Prime
 from segre.polynomial.spec import Polynomial
-from segre.variety.chart import Fixed, chart, cone_chart
+from segre.variety.chart import Fixed, Functions, chart, cone_chart, functions
 from segre.variety.groebner import Limits
 from segre.variety.metric import Metric, gram
 from segre.variety.points import Solutions, determinant, solutions
-from segre.variety.ring import Functions, functions
 
 _ATTEMPTS = 3
 _EQUATIONS = 1 << 20  # where the random numbers of each use begin

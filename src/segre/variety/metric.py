@@ -16,7 +16,7 @@ import numpy as np
 from segre.errors import SegreError
 from segre.fields.draw import Stream
 from segre.fields.prime import Prime
-from segre.variety.ring import Key
+from segre.variety.chart import Key
 
 Metric = Literal["generic", "gaussian", "identity"]
 METRICS = get_args(Metric)
