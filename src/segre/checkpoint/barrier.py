@@ -7,10 +7,9 @@ which it exceeds the straight line between its values at the two ends.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +18,7 @@ from segre.checkpoint.function import require_same_architecture, require_same_sc
 from segre.checkpoint.inputs import common_inputs
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model, Progress, no_progress
-from segre.checkpoint.overflow import within_float64
+from segre.checkpoint.overflow import on_models
 from segre.errors import SpecError, UnsupportedError
 from segre.fields import Real
 from segre.fields.interface import Array
@@ -76,16 +75,12 @@ class Barriers(Unbounded, Shown):
     name: str
     lines: tuple[Line, ...]
     on: str  # which tokens
+    status: ClassVar[Status] = "measured"
 
     @property
     def value(self) -> float:
         """The barrier on the line to the last checkpoint."""
         return self.lines[-1].barrier
-
-    @property
-    def status(self) -> Status:
-        """Losses are measured, in floats."""
-        return "measured"
 
     @property
     def how(self) -> str:
@@ -101,7 +96,7 @@ class Barriers(Unbounded, Shown):
         }
 
 
-@within_float64(2)
+@on_models(1 << 20)
 def barrier(
     one: Source,
     *others: Source,
@@ -132,21 +127,18 @@ def barrier(
     if (text is None) == (tokens is None):
         raise SpecError("barrier needs inputs; give a text, or tokens")
     shares = tuple(float(t) for t in np.linspace(0, 1, points))
-    name, lines, on = "", [], ""
+    lines, on = [], ""
     for number, two in enumerate(others):
-        with ExitStack() as opened:
-            a, b = (opened.enter_context(Model.open(each)) for each in (one, two))
-            _require_next_tokens(a)
-            require_same_architecture(a, b)
-            require_same_scale(a, b)
-            on, batches = _inputs(a, b, text, tokens, length)
-            losses = []
-            for done, share in enumerate(shares):
-                progress("losses", number * points + done, len(others) * points)
-                losses.append(loss(Between(a, b, share), batches))
-            lines.append(Line(b.name, shares, tuple(losses)))
-            name = a.name
-    return Barriers(name, tuple(lines), on)
+        _require_next_tokens(one)
+        require_same_architecture(one, two)
+        require_same_scale(one, two)
+        on, batches = _inputs(one, two, text, tokens, length)
+        losses = []
+        for done, share in enumerate(shares):
+            progress("losses", number * points + done, len(others) * points)
+            losses.append(loss(Between(one, two, share), batches))
+        lines.append(Line(two.name, shares, tuple(losses)))
+    return Barriers(one.name, tuple(lines), on)
 
 
 def _inputs(
