@@ -177,12 +177,12 @@ def mean_slope(kind: str, z: np.ndarray, shift: np.ndarray) -> np.ndarray:
     """The quotient of differences, as the field sees it that keeps steps apart."""
     columns = np.reshape(z, (1, 1, -1, 1))
     steps = np.ones_like(columns)
-    x = Apart(columns, steps * shift, np.zeros(()), np.zeros_like(steps))
-    if not shift:  # smaller than any float, so that only its logarithm is known
-        x = Apart(columns, steps, np.array(-2000.0), np.zeros_like(steps))
+    # a step of 0 is one that is smaller than any float, so that only its logarithm is known
+    size, power = np.frexp(shift) if shift else (np.array(1.0), np.array(-2000))
+    x = Apart(columns, size * steps, power.astype(float), np.zeros_like(steps))
     found = activated(ApartField(), kind, x)
-    power = found.exponent - (0 if shift else -2000)
-    return np.reshape(np.ldexp(found.rest, power.astype(int)) / (shift or 1), np.shape(z))
+    gone = (found.exponent - power).astype(int)
+    return np.reshape(np.ldexp(found.rest / size, gone), np.shape(z))
 
 
 @given(
