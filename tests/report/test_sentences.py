@@ -22,8 +22,7 @@ from segre.inspect.measures import heads
 from segre.inspect.measures import streams as streams_of
 from segre.inspect.trace import WAYS, Trace
 from segre.report.comparison import _cheapest, letter, short
-from segre.report.diagnosis import _course
-from segre.report.trace import _agreement, terms_in_words
+from segre.report.diagnosis import _agreement, _course, terms_in_words
 
 NUMBER = r"-?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?|nan|inf"
 

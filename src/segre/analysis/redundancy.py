@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from segre.analysis.fiber import Fiber, fiber_of
@@ -133,14 +134,14 @@ def what_is_redundant(bench: Workbench) -> Part:
             symmetries = explained.finding.symmetries  # the same, layers alike together
     except UnsupportedError as error:  # sizes for which the formulas do not hold
         explained, unexplained = None, str(error)
-    fiber = fiber_of(bench)
-    how = _HOW[found.proved_by]
-    choices = " The effect of a design choice is counted by formulas for the design without it."
+    fiber, how = fiber_of(bench), _HOW[found.proved_by]
+    if explained is not None:
+        how += " The effect of a design choice is counted by formulas for the design without it."
     return Part(
         status=known_by(found),
         proved_by=found.proved_by,
         lead=_lead(found, symmetries),
-        how=how + choices * (explained is not None),
+        how=how,
         command=bench.asking("explain", seed=bench.seed, memory=bench.memory),
         data={
             "parameters": found.parameters,
@@ -150,7 +151,7 @@ def what_is_redundant(bench: Workbench) -> Part:
             "choices": [one.document() for one in explained.choices] if explained else [],
             "conserved": explained.document()["conserved"] if explained else None,
             "upper": found.parameters - (found.redundant or 0),
-            "fiber": None if fiber is None else fiber.document(),
+            "fiber": fiber and fiber.document(),
         },
         notes=(f"Design choices are not compared: {unexplained}.",) if unexplained else (),
         takeaways=_takeaways(fiber, symmetries, explained.choices if explained else ()),
@@ -161,11 +162,9 @@ def _takeaways(
     fiber: Fiber | None, symmetries: tuple[Symmetry, ...], choices: Sequence[Choice] = ()
 ) -> dict[str, str]:
     """What the picture of the parameters shows, and which choice matters most."""
-    pieces: dict[str, int] = {}
+    pieces, said = Counter[str](), dict[str, str]()
     for one in symmetries:
-        name = IN_WORDS.get(one.group, one.name)
-        pieces[name] = pieces.get(name, 0) + one.dimension
-    said: dict[str, str] = {}
+        pieces[IN_WORDS.get(one.group, one.name)] += one.dimension
     if any(pieces.values()):
         said["redundant-by-piece"] = _shares(pieces)
     if fiber is not None:
@@ -201,9 +200,9 @@ def _lead(found: Finding, symmetries: tuple[Symmetry, ...]) -> str:
     if not total:
         return "No parameter is known to be redundant."
     least = "About " if found.status == "estimate" else "At least " * (found.number is None)
-    named: dict[str, int] = {}
+    named = Counter[str]()
     for symmetry in symmetries:
-        named[symmetry.name] = named.get(symmetry.name, 0) + symmetry.dimension
+        named[symmetry.name] += symmetry.dimension
     largest = max(named, key=lambda name: named[name])
     share = percent(total, found.parameters, 3)
     rest = (found.redundant or 0) - total

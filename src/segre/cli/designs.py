@@ -11,7 +11,7 @@ import typer
 
 from segre.cli import ending
 from segre.cli.given import meant
-from segre.cli.output import Out, TableOut, emit
+from segre.cli.output import Out, TableOut
 from segre.cli.tree import app
 from segre.errors import SegreError
 from segre.files import extension, shown
@@ -68,11 +68,11 @@ def dim(
     segre explain lightning/d=4,4,4/a=2/t=3
     segre explain qwen3/d=8/heads=4/kv=2/head=2/ff=16/vocab=40/t=3""",
 )
-def explain(out: Out, spec: str, head: Any, defaults: bool, **asked: Any) -> None:
+def explain(out: Out, spec: str, head: Any, **asked: Any) -> None:
     """Explain the symmetries: what removes each, and what training conserves."""
     from segre.geometry.explain import explain as explanation
 
-    out.answer(explanation, meant(spec, defaults), output=head, **asked)
+    out.answer(explanation, spec, output=head, **asked)
 
 
 @app.answers(
@@ -199,9 +199,7 @@ def explore(
             f"--port {port} cannot be used ({error.strerror}); leave it out to take a free one"
         ) from None
     with server:
-        emit(
-            None,
-            out.format,
+        out.emit(
             data={"url": server.url},
             lines=[
                 f"Design explorer: {server.url}",

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from segre.cli.given import REQUIRED, Parameter
+from segre.cli.given import REQUIRED, Parameter, meant
 from segre.cli.options import DECLARED
 from segre.errors import InterruptedRunError
 from segre.files import before_writing, shown, streamed
@@ -48,36 +48,6 @@ def _csv(answer: Documented) -> str:
 
 FORMATS = {"json": ("Print one JSON object instead of text.", _json)}
 TABLES = {"csv": ("Print the table as comma-separated values.", _csv)}
-
-
-def emit(
-    answer: Documented | None,
-    format: str = TEXT,
-    *,
-    data: Mapping[str, Any] | None = None,
-    lines: Sequence[str] = (),
-) -> None:
-    """Print an answer; `data` is added to its document, and `lines` come after its text.
-
-    If the command has written a file to standard output, the answer goes to standard error.
-    """
-    for check in before_writing:
-        check()
-    if streamed:
-        sys.stdout = sys.stderr
-    if format in TABLES and answer is not None:
-        typer.echo(TABLES[format][1](answer))
-        return
-    if format != TEXT:
-        own = {} if answer is None else answer.document()
-        typer.echo(FORMATS[format][1]({**own, **(data or {})}))
-        return
-    if answer is not None:
-        from segre.report.text import print_text
-
-        print_text(answer)
-    for line in lines:
-        typer.echo(line)
 
 
 @dataclass(frozen=True)
@@ -147,11 +117,30 @@ class Out:
         lines: Sequence[str] = (),
         code: int = 0,
     ) -> None:
-        """Print an answer, name the `files` that were written with it, and exit with a code."""
+        """Print an answer, name the `files` that were written with it, and exit with a code.
+
+        `data` is added to its document, and `lines` come after its text. If the command has written
+        a file to standard output, the answer goes to standard error.
+        """
+        for check in before_writing:
+            check()
+        if streamed:
+            sys.stdout = sys.stderr
         written = files or {}
-        named = {what: file and shown(file) for what, file in written.items()}
-        said = [f"{what}: {file}" for what, file in written.items() if file is not None]
-        emit(answer, self.format, data={**(data or {}), **named}, lines=[*lines, *said])
+        if self.format in TABLES and answer is not None:
+            typer.echo(TABLES[self.format][1](answer))
+        elif not self.is_text:
+            own = {} if answer is None else answer.document()
+            named = {what: file and shown(file) for what, file in written.items()}
+            typer.echo(FORMATS[self.format][1]({**own, **(data or {}), **named}))
+        else:
+            if answer is not None:
+                from segre.report.text import print_text
+
+                print_text(answer)
+            said = [f"{what}: {file}" for what, file in written.items() if file is not None]
+            for line in [*lines, *said]:
+                typer.echo(line)
         if code:
             raise typer.Exit(code)
 
@@ -166,10 +155,12 @@ def with_output(
     """A command as the argument parser sees it, with a parameter for each name in `takes`.
 
     A name may have a default of its own: "length=64". Names are declared in `options`, or in `own`.
-    The formats of its answer become options; the command has them as `out`.
+    The formats of its answer become options; the command has them as `out`. A design is filled in
+    with its `defaults` here, unless the command asks for them.
     """
     declared = {**DECLARED, **(own or {})}
     outs = get_type_hints(command)["out"]
+    fills = "defaults" in inspect.signature(command).parameters
     formats = {name: said for name, (said, _) in FORMATS.items()}
     if outs is TableOut:
         formats |= {name: said for name, (said, _) in TABLES.items()}
@@ -178,7 +169,11 @@ def with_output(
     def read(context: typer.Context, quiet: bool, **given: Any) -> None:
         asked = [name for name in formats if given.pop(_flag(name))]
         out = outs(asked[0] if asked else TEXT, quiet, context)
-        command(out, **{name: declared[name].value(value) for name, value in given.items()})
+        known = {name: declared[name].value(value) for name, value in given.items()}
+        if "defaults" in known and not fills:
+            filled = known.pop("defaults")
+            known |= {one: meant(known[one], filled) for one in ("spec", "model") if one in known}
+        command(out, **known)
 
     parameters = [_parameter("context", typer.Context)]
     for word in takes.split():

@@ -10,15 +10,14 @@ from types import SimpleNamespace
 
 from segre.analysis.heads import products
 from segre.checkpoint.info import Info, LayerInfo, Product
-from segre.finding import GROUPS, HOLDS, Finding
+from segre.finding import GROUPS, Finding
 from segre.report.blocks import Blocks, Cell, Fact, Facts, Figure, Fold, Say, Table, Title, table
 from segre.report.charts import Number, by_head, lines
-from segre.report.dimensions import share
+from segre.report.dimensions import ONLY, share
 from segre.report.views import data, on_page, view
 
 _FACTORS = {"OV": "W_O W_V", "QK": "W_Q' W_K"}
 _MOST_SPECIAL = 8  # lines about special points
-_ONLY = {"eps=0": "only at eps = 0", "softmax": "only after the output softmax"}
 
 
 @view
@@ -63,9 +62,9 @@ def _redundant(info: Info) -> Iterator[Fact]:
     for group in GROUPS:
         if redundancy["pieces"][group]:
             yield group, redundancy["pieces"][group], _kinds(found, group)
-    for holds in HOLDS:
-        if holds in _ONLY and redundancy["holds"][holds]:
-            yield "of all these", redundancy["holds"][holds], _ONLY[holds]
+    for holds, words in ONLY.items():
+        if redundancy["holds"][holds]:
+            yield "of all these", redundancy["holds"][holds], words
 
 
 def _kinds(found: Finding, group: str) -> str:

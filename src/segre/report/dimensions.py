@@ -1,19 +1,23 @@
-"""Dimensions: one with its evidence, or several; what proves them; how many inputs tell them."""
+"""Dimensions with their evidence, what proves them, and the symmetries behind them, in words."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from segre.finding import GROUPS, OWN, Finding, Findings, Status, Symmetry, claim_in_words
 from segre.report.blocks import Blocks, Cell, Fact, Facts, Items, Say, Table, Tile, Title, table
 from segre.report.views import data, elsewhere, on_page, terminal, tiles, view
+from segre.values import counted, listed
 
 if TYPE_CHECKING:
+    from segre.geometry.choices import Choice
+    from segre.geometry.explain import Explanation
     from segre.geometry.samples import SampleCount
     from segre.kernel.verify import Verdict
 
-_WHEN = {"exact": "", "eps=0": " (only at eps = 0)", "softmax": " (only after the output softmax)"}
+ONLY = {"eps=0": "only at eps = 0", "softmax": "only after the output softmax"}  # else always
+_NUMBER = 15  # letters
 _LONG = 100_000  # from here on thousands are marked
 _LABELS = ("proved by computation", "proved by theorem", "certain", "likely", "bounded")
 
@@ -98,7 +102,8 @@ def gathered(found: Finding) -> list[Symmetry]:
     for group in GROUPS:
         for one in found.symmetries:
             if one.group == group:
-                named.setdefault((group, one.name + _WHEN[one.holds]), []).append(one)
+                when = f" ({ONLY[one.holds]})" if one.holds in ONLY else ""
+                named.setdefault((group, one.name + when), []).append(one)
     out = []
     for (group, name), alike in named.items():
         places = list(dict.fromkeys(one.where for one in alike))
@@ -178,14 +183,8 @@ def value_in_words(found: Finding, number: Callable[[int], str] = "{:,}".format)
         return number(found.number)
     if found.lower is not None and found.upper is not None:
         return f"{number(found.lower)}..{number(found.upper)}"
-    for words, bound in (
-        ("at least", found.lower),
-        ("at most", found.upper),
-        ("about", found.estimate),
-    ):
-        if bound is not None:
-            return f"{words} {number(bound)}"
-    raise AssertionError("a finding has a bound or an estimate")
+    bounds = {"at least": found.lower, "at most": found.upper, "about": found.estimate}
+    return next(f"{words} {number(one)}" for words, one in bounds.items() if one is not None)
 
 
 def known_by(found: Finding) -> str:
@@ -277,14 +276,11 @@ def of_samples(found: SampleCount) -> Blocks:
 
 def _shortened(found: SampleCount) -> Iterator[tuple[str, str, str]]:
     """The table; of consecutive inputs that add the same rank, only the first and the last."""
-    gains = found.gains
-    skipped = False
+    gains, skipped = found.gains, False
     for n, (rank, gain) in enumerate(zip(found.ranks, gains, strict=True)):
         inner = 0 < n < len(gains) - 1 and gains[n - 1] == gain == gains[n + 1]
-        if inner and not skipped:
-            yield "...", "...", f"+{gain}"
-        elif not inner:
-            yield str(n + 1), str(rank), f"+{gain}"
+        if not (inner and skipped):
+            yield ("...", "...", f"+{gain}") if inner else (str(n + 1), str(rank), f"+{gain}")
         skipped = inner
 
 
@@ -310,3 +306,83 @@ def _ranks(found: SampleCount) -> Blocks:
         dashed=(naive,),
         dotted=(known,),
     )
+
+
+# --- symmetries, and what design choices do to them -----------------------------------------------
+
+
+@view
+def of_explanation(found: Explanation) -> Blocks:
+    """What is redundant and why, choice by choice."""
+    finding = found.finding
+    redundancy = finding.redundancy or {"total": 0, "pieces": {}, "holds": {}}
+    least = "at least " * ((finding.redundant or 0) > redundancy["total"])
+    yield Title(found.name)
+    dimension = value_in_words(finding)
+    yield elsewhere(
+        Facts((Tile("dimension", dimension, finding.label, status_in_words(finding)),)),
+        Say("" if str(finding.spec) == found.name else str(finding.spec)),
+    )
+    yield Say(
+        f"{finding.parameters:,} parameters, of which {least}{redundancy['total']:,} "
+        f"({share(finding)}) are redundant: they can change without changing the function. By "
+        f"piece, {found.counted}:",
+        width=100,
+    )
+    pieces = [
+        (one.dimension, f"{group}: {one.name}, {one.where}")
+        for group in GROUPS
+        for one in finding.symmetries
+        if one.group == group
+    ]
+    holds = [
+        (count, ONLY.get(name, "for every eps and every output"))
+        for name, count in redundancy["holds"].items()
+        if count
+    ]
+    yield from _counted(pieces)
+    yield Say()
+    yield from _counted(holds)
+    if found.discrete:
+        yield Say("\nDiscrete symmetries, in addition:", "bold")
+        for one in found.discrete:
+            places = "" if one.times == 1 else f", at each of {one.times:,} places"
+            yield Say(f"  {one.group}: {one.what}{places}", wrap=False)
+    if found.laws is not None:
+        yield Say("\nWhat gradient flow conserves because of them:", "bold")
+        for law in found.laws.every:
+            said = f"nothing that is known: {law.reason}"
+            if law.formula is not None:
+                said = f"{law.formula} ({counted(law.count, 'scalar')})"
+            yield Say(f"  {law.name}, {law.where}: {said}", width=100)
+        yield Say(f"  {found.laws.independent:,} of these scalars are independent.", width=100)
+    yield Say("\nHow each design choice changes these numbers:", "bold")
+    for choice in found.choices:
+        yield Say(f"  {_effect(choice)}", width=100)
+    if finding.number is not None:
+        yield Say()
+        yield Say(f"The dimension is {finding.number:,}, {finding.proof()}.", width=100)
+    if words := unexplained(finding):
+        yield Say(f"In all, {finding.redundant:,} parameters are redundant; {words}.", width=100)
+    for note in finding.notes:
+        yield Say()
+        yield Say(note, width=100)
+    yield data([symmetries_of(finding)])
+
+
+def _counted(rows: Sequence[tuple[int, str]]) -> Blocks:
+    """Numbers of a fixed width, each with what it counts."""
+    facts: tuple[Fact, ...] = tuple((f"{n:>{_NUMBER},}", "", what) for n, what in rows)
+    if facts:
+        yield Facts(facts, values=False)
+
+
+def _effect(choice: Choice) -> str:
+    """What a design choice removes and adds."""
+    more = [f"{n:,} of {group}" for group, n in choice.change.items() if n > 0]
+    less = [f"{-n:,} of {group}" for group, n in choice.change.items() if n < 0]
+    name = choice.name[0].upper() + choice.name[1:]
+    parts = [f"removes {listed(more)}"] if more else []
+    parts += [f"{'but ' * bool(more)}adds {listed(less)}"] if less else []
+    effect = ", ".join(parts) or "no effect on symmetries"
+    return f"{name}, instead of {choice.instead}: {effect}."
