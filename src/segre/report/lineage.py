@@ -9,6 +9,7 @@ from segre.checkpoint.lineage import Lineage, Relation
 from segre.report.blocks import Blocks, Facts, Figure, Say, Title, Tree, table
 from segre.report.charts import axis, heat_map
 from segre.report.views import data, on_page, view
+from segre.values import counted
 
 _COLOURS = {"unrelated": "bold yellow", "undecided": "bold yellow"}
 _EDGES = 4
@@ -102,7 +103,7 @@ def _plots(found: Lineage) -> Blocks:
     order = tree["leaves"][::-1]
     labels = [names[place] for place in order]
     cells = [[float(found.distances[i, j]) for j in order] for i in order]
-    origins = f"{len(found.groups)} origin{'s' * (len(found.groups) != 1)}"
+    origins = counted(len(found.groups), "origin")
     distances = heat_map(
         "Distances",
         ("checkpoint", labels),

@@ -43,6 +43,7 @@ from segre.report.dimensions import (
     value_in_words,
 )
 from segre.report.views import data, elsewhere, terminal, view
+from segre.values import counted
 
 _SHORT = {
     "findings": "Findings",
@@ -186,8 +187,7 @@ def _certificate(part: Part) -> Tile:
         checked = "the computation" if computed else "hypotheses and count, not the theorem,"
         return Tile("Certificate", "valid", part.label, f"{checked} checked by independent code")
     valid = sum(one["valid"] for one in part.found["instances"])
-    networks = "network" if valid == 1 else "networks"
-    remark = f"but valid for {valid} small {networks} of the same design"
+    remark = f"but valid for {counted(valid, 'small network')} of the same design"
     return Tile("Certificate", "none at this size", part.status, remark)
 
 

@@ -19,6 +19,7 @@ from segre.sweep.search import CUT_SHORT
 from segre.sweep.status import Standing
 from segre.sweep.store import Row as Stored
 from segre.sweep.verify import Verified
+from segre.values import counted
 
 _FEW = 5
 _BOUND = "lower-bound"
@@ -55,8 +56,7 @@ def of_standing(found: Standing) -> Blocks:
     yield Title(f"Sweep {found.name}", terminal=False)
     refuted = found.verdicts.get("fails", 0)
     if found.claim is not None:
-        word = "counterexample" if refuted == 1 else "counterexamples"
-        said = f"{refuted:,} {word} to {found.claim}"
+        said = f"{counted(refuted, 'counterexample')} to {found.claim}"
         yield Say(said, "bold red" if refuted else "green", wrap=False)
         yield from _rows(found.counterexamples, refuted)
     planned = "" if found.planned is None else f" of {found.planned:,}"

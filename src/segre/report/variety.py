@@ -10,6 +10,7 @@ from typing import Any
 from segre.report.blocks import Blocks, Cell, Fact, Facts, Figure, Say, Table, Tile, Title, table
 from segre.report.charts import axis
 from segre.report.views import data, on_page, view
+from segre.values import counted
 from segre.variety.answer import Number
 from segre.variety.ci import Decomposition, Membership, said
 from segre.variety.critical import Critical
@@ -178,10 +179,8 @@ def of_decomposition(found: Decomposition) -> Blocks:
     grid = found.grid
     head = f"{grid.d} x {grid.k * grid.l} matrices on a {grid.k}x{grid.l} grid: rank < {grid.s} in "
     yield Title(f"{head}grid columns, rank < {grid.t} in grid rows")
-    components = "component" if found.value == 1 else "components"
-    yield Facts(
-        (Tile(components, f"{found.value:,}", "proved by theorem", f"proved: {found.how}"),)
-    )
+    count, name = counted(found.value, "component").split()
+    yield Facts((Tile(name, count, "proved by theorem", f"proved: {found.how}"),))
     yield Say()
     tangents = [()] * len(found.kinds) if not found.tangents else [(n,) for n in found.tangents]
     rows: tuple[tuple[Cell, ...], ...] = tuple(
@@ -201,8 +200,7 @@ def _matrix(found: Decomposition, own: Membership) -> Iterator[Fact]:
     if own.reason:
         yield "matrix", "", f"not in the variety: {own.reason}"
         return
-    components = "component" if own.count == 1 else "components"
-    yield "matrix", "", f"on {own.count:,} {components}"
+    yield "matrix", "", f"on {counted(own.count, 'component')}"
     yield from (("", one.dimension, said(found.grid, one)) for one in own.components)
     if own.count > len(own.components):
         yield "", "", f"and {own.count - len(own.components):,} more"
