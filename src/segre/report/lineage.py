@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from segre.checkpoint.content_hash import STEPS, ContentHash, Hashes
 from segre.checkpoint.lineage import Lineage, Relation
 from segre.report.blocks import Blocks, Facts, Figure, Say, Title, Tree, table
-from segre.report.charts import axis, heat_map
+from segre.report.charts import axis, curve, heat_map
 from segre.report.views import data, on_page, view
 from segre.values import counted
 
@@ -114,10 +114,7 @@ def _plots(found: Lineage) -> Blocks:
         takeaway=f"{len(names)} checkpoints, {origins}.",
         note=_DISTANCES,
     )
-    lines = tuple(
-        {"mode": "lines", "x": list(far), "y": list(high), "line": {"color": "@1"}}
-        for high, far in zip(tree["icoord"], tree["dcoord"], strict=True)
-    )
+    lines = tuple(map(curve, tree["dcoord"], tree["icoord"]))
     leaves = range(5, 10 * len(names), 10)
     layout = {
         "xaxis": axis("distance to nearest relatives (average linkage)"),

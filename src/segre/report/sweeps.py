@@ -7,7 +7,7 @@ from typing import Any
 
 from segre.finding import Status, proved
 from segre.report.blocks import Blocks, Figure, Row, Say, Table, Tile, Title, table, told
-from segre.report.charts import Number, axis, figure, heat_map
+from segre.report.charts import Number, axis, curve, figure, heat_map
 from segre.report.views import data, measured, on_page, tiles, view
 from segre.sweep.builtin import Builtin
 from segre.sweep.export import table as rows_of_store
@@ -209,8 +209,8 @@ def of_picture(sweep: Picture) -> Blocks:
 def _marks(sweep: Picture) -> Figure:
     """Exact dimensions against predicted ones; where only bounds are known, marks are open."""
     most = max((mark.predicted for mark in sweep.marks), default=1)
-    line = {"color": "@6", "dash": "dot", "width": 1}
-    equal = {"mode": "lines", "x": [0, most], "y": [0, most], "line": line, "showlegend": False}
+    dotted = {"line": {"dash": "dot"}, "showlegend": False}
+    equal = curve([0, most], [0, most], "@6", width=1, **dotted)
     groups: dict[tuple[str, bool], list[Mark]] = {}
     for mark in sorted(sweep.marks, key=lambda mark: mark.verdict == "fails"):
         groups.setdefault((mark.verdict, mark.known), []).append(mark)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
 from segre.report.blocks import Blocks, Cell, Fact, Facts, Figure, Say, Table, Tile, Title, table
-from segre.report.charts import axis
+from segre.report.charts import axis, curve
 from segre.report.views import data, on_page, view
 from segre.values import counted
 from segre.variety.answer import Number
@@ -138,12 +138,12 @@ def _descents(found: Landscape) -> Blocks:
     traces: list[dict[str, Any]] = []
     rows: list[tuple[Cell, ...]] = []
     for number, run in enumerate(found.runs):
-        for place, curve in enumerate(run.curves):
-            steps, losses = [*run.steps, last], [*map(float, curve), float(curve[-1])]
-            rows += [(_signs(run.signs), *pair) for pair in zip(steps, losses, strict=True)]
-            name = f"output signs {_signs(run.signs)}"
-            shown = _curve(name, steps, losses, f"@{1 + number % 8}", first=place == 0)
-            traces.append({**shown, "opacity": 0.35})
+        signs = _signs(run.signs)
+        look: dict[str, Any] = {"name": f"output signs {signs}", "opacity": 0.35, "width": 1}
+        for place, losses in enumerate(run.curves):
+            steps, values = [*run.steps, last], [*map(float, losses), float(losses[-1])]
+            rows += [(signs, *pair) for pair in zip(steps, values, strict=True)]
+            traces.append(curve(steps, values, f"@{1 + number % 8}", showlegend=place == 0, **look))
     few = found.points if len(found.points) <= _MOST_LEVELS else found.points[:1]
     minima = [one.point for one in found.endings if not one.boundary]
     levels = {float(one.loss): found.kind(one).split(",")[0] for one in (*few, *minima)}
@@ -151,11 +151,10 @@ def _descents(found: Landscape) -> Blocks:
         if one.boundary:
             levels.setdefault(float(one.point.loss), "boundary, spurious")
     for loss, kind in sorted(levels.items()):
-        named = "minimum" in kind or "spurious" in kind
-        level = _curve(kind, [0, last], [loss, loss], "@faint", first=False)
-        line = {"color": "@faint", "dash": "dash" if named else "dot", "width": 1}
-        words = {"mode": "lines+text", "text": ["", f"{loss:.6g}  {kind}"]}
-        traces.append({**level, **words, "textposition": "top left", "line": line})
+        dash = "dash" if "minimum" in kind or "spurious" in kind else "dot"
+        words = {"text": ["", f"{loss:.6g}  {kind}"], "textposition": "top left"}
+        look = {"name": kind, "showlegend": False, "width": 1, "line": {"dash": dash}, **words}
+        traces.append(curve([0, last], [loss, loss], "@faint", mode="lines+text", **look))
     layout = {
         "xaxis": axis("steps of gradient descent", range=[0, last]),
         "yaxis": axis("loss", range=[0, 1.3 * max(levels)]),
@@ -163,14 +162,6 @@ def _descents(found: Landscape) -> Blocks:
     title = "Losses of gradient descent, and of critical points"
     numbers = Table("Losses", ("output signs", "step", "loss"), tuple(rows))
     yield Figure(title, "", tuple(traces), layout, numbers, height=440)
-
-
-def _curve(
-    name: str, x: Sequence[float], y: Sequence[float], colour: str, *, first: bool = True
-) -> dict[str, Any]:
-    line = {"color": colour, "width": 1}
-    plot = {"type": "scatter", "mode": "lines", "x": list(x), "y": list(y)}
-    return {**plot, "name": name, "line": line, "showlegend": first}
 
 
 @view
