@@ -358,7 +358,7 @@ def test_oversized_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     ("old", "new", "reason"),
     [
         ('"seed": 0', '"seed": 0, "seed": 0', "'seed' is given twice"),
-        ('"seed": 0', '"seed": NaN', "'NaN' is not a whole number"),
+        ('"seed": 0', '"seed": NaN', "nan is not a whole number"),
         ('"seed": 0', '"seed": -Infinity', "not a whole number"),
         ('"seed": 0', '"seed": 1e400', "not a whole number"),
         ('"seed": 0', '"seed": 0.0', "not a whole number"),

@@ -9,7 +9,7 @@ from scipy.special import ndtr
 
 from segre.kernel.arrays import Array, Evaluation, Numbers, Salts
 from segre.kernel.balls import Balls
-from segre.kernel.derivative import gradients
+from segre.kernel.derivative import Backwards
 from segre.kernel.graph import Choice, Graph, Rate, evaluate
 from segre.kernel.meter import ARRAYS
 from segre.kernel.residues import cut
@@ -77,4 +77,6 @@ def jacobian(graph: Graph, weights: np.ndarray, inputs: np.ndarray) -> np.ndarra
         evaluation = Evaluation(Floats(), cut(graph, weights[None]), inputs)
         values = evaluate(graph, evaluation)
         rows = [(n, o) for n in range(len(inputs)) for o in range(count)]
-        return gradients(graph, evaluation, values, rows).reshape(len(inputs), count, -1)
+        return (
+            Backwards(graph, evaluation, values, rows).gradients().reshape(len(inputs), count, -1)
+        )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from segre.cli.output import Out, draw, require_writable
-from segre.cli.tree import LOOK, ORIGINS, REWRITE, model
+from segre.cli.output import Out
+from segre.cli.tree import look, origins, rewrite
 from segre.files import shown
 
 
@@ -14,29 +14,23 @@ def _agrees(written: Any) -> int:
     return 0 if written.agrees else 3
 
 
-@model.answers(
+@look(
     "checkpoint plot",
     """segre model info model
     segre model info model --plot heads.png --json > info.json""",
-    section=LOOK,
 )
 def info(out: Out, checkpoint: Path, plot: Path | None) -> None:
     """What a checkpoint contains, how much of it is redundant, and statistics of its weights."""
     from segre.checkpoint.commands import info as describe
 
-    require_writable(plot=plot)
-    with out.progress() as progress:
-        found = describe(checkpoint, progress)
-    draw(found, plot)
-    out.emit(found, lines=() if plot is None else [f"plot: {plot}"])
+    out.answer(describe, checkpoint, plot=plot)
 
 
-@model.answers(
+@rewrite(
     "weights new_weights report seed",
     """segre model canonical model -o model-canonical --report
     segre model canonical small.json -o normal.json""",
     note="Exit code 3: outputs differ by more than rounding can explain.",
-    section=REWRITE,
 )
 def canonical(out: Out, weights: Path, **asked: Any) -> None:
     """Write the normal form, which is the same up to rounding for all copies of one function."""
@@ -45,11 +39,10 @@ def canonical(out: Out, weights: Path, **asked: Any) -> None:
     _write(out, write, "the normal form", weights, **asked)
 
 
-@model.answers(
+@rewrite(
     "weights new_weights report seed",
     """segre model move model -o other --seed 1
     segre model move one.json -o two.json && segre same one.json two.json""",
-    section=REWRITE,
 )
 def move(out: Out, weights: Path, **asked: Any) -> None:
     """Write different weights with the same function, using random symmetries of every kind."""
@@ -75,12 +68,11 @@ def _write(
     )
 
 
-@model.answers(
+@rewrite(
     "one two folder by text length rounds untie seed",
     "segre model align base fine-tuned -o fine-tuned-aligned\n"
     "segre model align one two -o aligned --by activations --text words.txt",
     note="Then merge with any tool, or with `segre model merge`.",
-    section=REWRITE,
 )
 def align(out: Out, one: Path, two: Path, folder: Path, **asked: Any) -> None:
     """Write the second checkpoint, moved towards the first by symmetries.
@@ -92,13 +84,12 @@ def align(out: Out, one: Path, two: Path, folder: Path, **asked: Any) -> None:
     out.answer(write, one, two, folder, code=_agrees, **asked)
 
 
-@model.answers(
+@rewrite(
     "one two folder weight task_vector by text length rounds untie seed",
     """segre model merge one two -o merged
     segre model merge one two -o merged --weight 0.3
     segre model merge one two -o merged --by activations --text words.txt
     segre model merge chat code -o both --task-vector base""",
-    section=REWRITE,
 )
 def merge(out: Out, one: Path, two: Path, folder: Path, **asked: Any) -> None:
     """Align the second checkpoint to the first, then merge both: (1 - W) A + W B'.
@@ -111,15 +102,12 @@ def merge(out: Out, one: Path, two: Path, folder: Path, **asked: Any) -> None:
     out.answer(write, one, two, folder, **asked)
 
 
-@model.answers(
+@rewrite(
     "one others losses length points plot",
     """segre model barrier one two --text words.txt
     segre model barrier one two two-aligned --text words.txt --plot line.png""",
-    section=REWRITE,
 )
-def barrier(
-    out: Out, one: Path, others: list[Path], losses: Path, plot: Path | None, **asked: Any
-) -> None:
+def barrier(out: Out, one: Path, others: list[Path], losses: Path, **asked: Any) -> None:
     """The loss along the straight line from one checkpoint to each of the others.
 
     The loss is the mean cross-entropy of the next token. The barrier is the largest amount by which
@@ -127,17 +115,12 @@ def barrier(
     """
     from segre.checkpoint.barrier import barrier as measure
 
-    require_writable(plot=plot)
-    with out.progress() as progress:
-        found = measure(one, *others, text=losses, progress=progress, **asked)
-    draw(found, plot)
-    out.emit(found, lines=() if plot is None else [f"plot: {plot}"])
+    out.answer(measure, one, *others, text=losses, **asked)
 
 
-@model.answers(
+@rewrite(
     "checkpoint folder",
     "segre model shrink model -o small && segre model expand small -o again",
-    section=REWRITE,
 )
 def shrink(out: Out, checkpoint: Path, folder: Path) -> None:
     """Store the normal form without the entries that follow from the others."""
@@ -146,7 +129,7 @@ def shrink(out: Out, checkpoint: Path, folder: Path) -> None:
     out.answer(write, checkpoint, folder)
 
 
-@model.answers("shrunk folder", "segre model expand small -o model", section=REWRITE)
+@rewrite("shrunk folder", "segre model expand small -o model")
 def expand(out: Out, shrunk: Path, folder: Path) -> None:
     """Rebuild the normal form, up to rounding, from a directory written by `shrink`."""
     from segre.checkpoint.commands import expand as write
@@ -157,7 +140,7 @@ def expand(out: Out, shrunk: Path, folder: Path) -> None:
     out.emit(data={"directory": shown(folder)}, lines=[said])
 
 
-@model.answers("gguf folder", "segre model convert model.gguf -o model", section=REWRITE)
+@rewrite("gguf folder", "segre model convert model.gguf -o model")
 def convert(out: Out, gguf: Path, folder: Path) -> None:
     """Write a GGUF file as an ordinary model directory (float32, safetensors)."""
     from segre.checkpoint.commands import convert as write
@@ -167,12 +150,11 @@ def convert(out: Out, gguf: Path, folder: Path) -> None:
     out.emit(data={"directory": shown(folder)}, lines=[f"{folder}: an ordinary model directory"])
 
 
-@model.answers(
+@origins(
     "checkpoints plot",
     """segre model lineage base other
     segre model lineage base one two three --plot tree.png --json""",
     note="Exit code for two checkpoints: 0 a common origin; 1 no evidence of one; 3 undecided.",
-    section=ORIGINS,
 )
 def lineage(out: Out, checkpoints: list[Path], plot: Path | None) -> None:
     """Do checkpoints have a common origin, and what was done to them? All pairs, and a tree."""
@@ -185,7 +167,7 @@ def lineage(out: Out, checkpoints: list[Path], plot: Path | None) -> None:
     out.answer(related, *checkpoints, plot=plot, data={"plot": None}, code=code)
 
 
-@model.answers(
+@origins(
     "checkpoints exact known",
     """segre model hash model
     segre model hash one two three
@@ -194,15 +176,14 @@ def lineage(out: Out, checkpoints: list[Path], plot: Path | None) -> None:
     note="The function hash misses very small changes: docs/lineage.md says which, with measured "
     "figures.\nExit code 1 with --compare: different.",
     name="hash",
-    section=ORIGINS,
 )
 def content_hash(out: Out, checkpoints: list[Path], exact: bool, known: Path | None) -> None:
     """A hash of the contents of each checkpoint, the same for all copies of one function."""
     from segre.checkpoint.content_hash import LONGEST, ContentHash, Hashes
     from segre.checkpoint.content_hash import content_hash as computed
-    from segre.checkpoint.reading import read_json
+    from segre.checkpoint.reading import read_json as read
 
-    other = None if known is None else ContentHash.read(read_json(known, LONGEST))
+    other = None if known is None else ContentHash.read(read(known, LONGEST))
     with out.progress() as progress:
         every = tuple(computed(model, exact=exact, progress=progress) for model in checkpoints)
     found = every[0] if len(every) == 1 else Hashes(every)
@@ -223,11 +204,10 @@ def content_hash(out: Out, checkpoints: list[Path], exact: bool, known: Path | N
     )
 
 
-@model.answers(
+@origins(
     "one two element",
     "segre model check one two turn.safetensors",
     note="Exit code 0: the witness holds; 1: it does not.",
-    section=ORIGINS,
 )
 def check(out: Out, one: Path, two: Path, element: Path) -> None:
     """Check that a witness maps the second checkpoint to the first; nothing is searched for."""

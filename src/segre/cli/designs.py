@@ -68,11 +68,11 @@ def dim(
     segre explain lightning/d=4,4,4/a=2/t=3
     segre explain qwen3/d=8/heads=4/kv=2/head=2/ff=16/vocab=40/t=3""",
 )
-def explain(out: Out, spec: str, head: Any, defaults: bool, **asked: Any) -> None:
+def explain(out: Out, spec: str, head: Any, **asked: Any) -> None:
     """Explain the symmetries: what removes each, and what training conserves."""
     from segre.geometry.explain import explain as explanation
 
-    out.answer(explanation, meant(spec, defaults), output=head, **asked)
+    out.answer(explanation, spec, output=head, **asked)
 
 
 @app.answers(

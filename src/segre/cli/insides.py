@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from segre.cli.given import meant
-from segre.cli.output import Out, TableOut, draw, require_writable
-from segre.cli.tree import INSIDE, LAYERS
-from segre.cli.tree import model as group
+from segre.cli.output import Out, TableOut, require_writable
+from segre.cli.tree import inside, layers
 from segre.files import shown
 
 
-@group.answers(
+@inside(
     "model text length=64 control settings ablate page seed",
     """segre model diagnose model --text book.txt
     segre model diagnose model --text book.txt --control -o diagnosis.html
@@ -21,7 +18,6 @@ from segre.files import shown
     note="Depth 0 is before the first layer, depth 1 after it. Layers and heads are counted from "
     "1, tokens and\nchannels from 0. Each intervention is compared with controls: the same change "
     "at other places.",
-    section=INSIDE,
 )
 def diagnose(out: TableOut, model: str, ablate: list[str], **asked: Any) -> None:
     """Find anomalies in a model: spikes, sinks, dead heads, rank, gradients."""
@@ -30,14 +26,13 @@ def diagnose(out: TableOut, model: str, ablate: list[str], **asked: Any) -> None
     out.answer(look, model, ablations=ablate, **asked)
 
 
-@group.answers(
+@inside(
     "model text logit length=64 dense page seed memory",
     """segre model trace model --text book.txt
     segre model trace model --text book.txt --target 12:345 --json
     segre model trace model --text line.txt --length 8 --dense operator.npy""",
     note="The terms of the operator and the constants sum to the output; scores of other methods "
     "do not.",
-    section=INSIDE,
 )
 def trace(
     out: TableOut, model: str, logit: str, dense: Path | None, page: Path | None, **asked: Any
@@ -58,7 +53,7 @@ def trace(
     out.answer(followed, page=page, files={"operator": dense} if dense else None, **asked)
 
 
-@group.answers(
+@inside(
     "model variants inputs=8 length text ranks certify threshold fuse plot defaults seed memory",
     """segre model collapse bert-base-uncased --plot bert.png
     segre model collapse model-directory --text book.txt --variants paper
@@ -68,49 +63,38 @@ def trace(
     note="A colon precedes a change of attention: gapless (1/t subtracted from every weight), "
     "window=N, gate\n(sigmoid(W_G x), W_G random). Changes that the design of a model does not "
     "allow are refused.",
-    section=INSIDE,
 )
-def collapse(out: Out, model: str, plot: Path | None, defaults: bool, **asked: Any) -> None:
+def collapse(out: Out, model: str, **asked: Any) -> None:
     """Do tokens become alike with depth? The model as it is, and with parts removed."""
-    require_writable(plot=plot)
     from segre.collapse.commands import measure, own_spec
 
-    given = meant(model, defaults)
-    stack = own_spec(given) is not None  # which does not say how far it is
-    with out.waiting("measuring") if stack else nullcontext(), out.progress() as progress:
-        found = measure(given, **asked, progress=progress)
-    draw(found, plot)
-    out.emit(found, files={"plot": plot})
+    said = "" if own_spec(model) is None else "measuring"  # a stack does not say how far it is
+    out.answer(measure, model, data={"plot": None}, waiting=said, **asked)
 
 
-@group.answers(
+@inside(
     "model skip mlp norms length text sample of_length shares plot defaults seed memory",
     """segre model paths gpt2 --plot paths.png
     segre model paths model-directory --sample 5 --of-length 2
     segre model paths llama-3-8b --shares""",
-    section=INSIDE,
 )
-def paths(
-    out: Out, model: str, shares: bool, plot: Path | None, defaults: bool, **asked: Any
-) -> None:
+def paths(out: Out, model: str, shares: bool, plot: Path | None, **asked: Any) -> None:
     """Write a forward pass as the exact sum over all paths."""
     require_writable(plot=plot)
     from segre.collapse.commands import count_paths, decompose
 
-    given = meant(model, defaults)
     if shares:
-        out.emit(count_paths(given))
+        out.emit(count_paths(model))
         return
     said = "summing over paths"
-    out.answer(decompose, given, plot=plot, data={"plot": None}, waiting=said, **asked)
+    out.answer(decompose, model, plot=plot, data={"plot": None}, waiting=said, **asked)
 
 
-@group.answers(
+@layers(
     "stack stack_weights given array run_by block memory",
     """segre model run softmax/d=8,8/a=4/t=3 -w w.npz --input x.npy -o y.npy
     segre model run lightning/d=8,8/a=4/t=3 -w w.npz -i x.npy -o y.npy""",
     note="The number of tokens is that of the input; t in the spec does not limit it.",
-    section=LAYERS,
 )
 def run(
     out: Out,
@@ -136,12 +120,11 @@ def run(
     )
 
 
-@group.answers(
+@layers(
     "spec tokens plot",
     """segre model cost lightning/d=64,64/a=64/t=3 --t 4k,32k
     segre model cost llama-3-8b --t 4k,32k,128k --csv
     segre model cost fast/d=64,64/a=16/t=3 --t 64,1k,16k --plot fast.png""",
-    section=LAYERS,
 )
 def cost(out: TableOut, spec: str, tokens: list[int] | None, plot: Path | None) -> None:
     """What a network costs on long sequences: operations, memory, state."""
@@ -150,11 +133,10 @@ def cost(out: TableOut, spec: str, tokens: list[int] | None, plot: Path | None) 
     out.answer(costs, spec, tokens, plot=plot, waiting="counting")
 
 
-@group.answers(
+@layers(
     "data recovered a starts seed",
     "segre model recover samples.npz --spec lightning/d=8,8/a=3/t=4",
     note="Exit code 3: the data do not determine the weights; the message says what is missing.",
-    section=LAYERS,
 )
 def recover(out: Out, data: Path, recovered: str, **asked: Any) -> None:
     """Recover the weights of a layer from its inputs and outputs.
@@ -167,11 +149,10 @@ def recover(out: Out, data: Path, recovered: str, **asked: Any) -> None:
     out.answer(find, Samples.read(data), recovered, waiting="recovering", **asked)
 
 
-@group.answers(
+@layers(
     "trained",
     """segre model optimum run.json
     segre model optimum run.safetensors --json""",
-    section=LAYERS,
 )
 def optimum(out: Out, trained: Path) -> None:
     """Prove how far, at most, a layer of linear attention is from its global optimum.

@@ -7,7 +7,7 @@ from typing import Any
 
 from segre.cli.given import meant
 from segre.cli.output import Out, TableOut, require_writable, write
-from segre.cli.tree import LOOK, app, model
+from segre.cli.tree import app, look
 from segre.files import extension, place, shown
 
 REPORT = Path("report.html")
@@ -130,14 +130,13 @@ def doctor(out: Out, imports: bool) -> None:
     out.answer(examine, imports, code=lambda found: 0 if found.works else 1)
 
 
-@model.answers(
+@look(
     "family match supports",
     """segre model list
     segre model list llama-3-8b
     segre model list --filter qwen --csv
     segre model list --supports normal-form --json""",
     name="list",
-    section=LOOK,
 )
 def catalog(out: TableOut, family: str | None, **asked: str) -> None:
     """List the supported families and presets, and what can be computed for each."""
@@ -150,14 +149,13 @@ def catalog(out: TableOut, family: str | None, **asked: str) -> None:
     out.emit(found)
 
 
-@model.answers(
+@look(
     "demo_folder",
     """segre model demo
     segre model demo try-here && segre diff try-here/base try-here/moved""",
     note="The base model is a Llama with 16,248 parameters, trained on a small artificial "
     "language. The\nfine-tune learned a dialect of it with an update of rank 2. The third "
     "directory holds the fine-tune\nagain, with different weights but the same function.",
-    section=LOOK,
 )
 def demo(out: Out, demo_folder: Path) -> None:
     """Write three small models to try commands on: base, fine-tune, moved copy."""

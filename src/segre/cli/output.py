@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from segre.cli.given import REQUIRED, Parameter
+from segre.cli.given import REQUIRED, Parameter, meant
 from segre.cli.options import DECLARED
 from segre.errors import InterruptedRunError
 from segre.files import before_writing, shown, streamed
@@ -166,10 +166,12 @@ def with_output(
     """A command as the argument parser sees it, with a parameter for each name in `takes`.
 
     A name may have a default of its own: "length=64". Names are declared in `options`, or in `own`.
-    The formats of its answer become options; the command has them as `out`.
+    The formats of its answer become options; the command has them as `out`. A design is filled in
+    with its `defaults` here, unless the command asks for them.
     """
     declared = {**DECLARED, **(own or {})}
     outs = get_type_hints(command)["out"]
+    fills = "defaults" in inspect.signature(command).parameters
     formats = {name: said for name, (said, _) in FORMATS.items()}
     if outs is TableOut:
         formats |= {name: said for name, (said, _) in TABLES.items()}
@@ -178,7 +180,11 @@ def with_output(
     def read(context: typer.Context, quiet: bool, **given: Any) -> None:
         asked = [name for name in formats if given.pop(_flag(name))]
         out = outs(asked[0] if asked else TEXT, quiet, context)
-        command(out, **{name: declared[name].value(value) for name, value in given.items()})
+        known = {name: declared[name].value(value) for name, value in given.items()}
+        if "defaults" in known and not fills:
+            filled = known.pop("defaults")
+            known |= {one: meant(known[one], filled) for one in ("spec", "model") if one in known}
+        command(out, **known)
 
     parameters = [_parameter("context", typer.Context)]
     for word in takes.split():

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
+from functools import partial
 from typing import Any
 
 import typer
@@ -23,7 +24,6 @@ FIRST = (
     *("certify", "verify", "model", "variety", "sweep", "reproduce", "doctor"),
 )
 SECTIONS = ("Look", "Inside", "Rewrite", "Origins", "Layers")  # of `segre model`
-LOOK, INSIDE, REWRITE, ORIGINS, LAYERS = SECTIONS
 
 
 class Page:
@@ -229,5 +229,6 @@ Does a formula hold?  segre sweep run deep-softmax -o softmax.db"""),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 model = _group("model", "All else about models: look inside, rewrite, align, merge, find origins.")
+look, inside, rewrite, origins, layers = (partial(model.answers, section=x) for x in SECTIONS)
 variety = _group("variety", "The space of functions of a design: degree, critical points, samples.")
 sweep = _group("sweep", "Test a claim exactly on thousands of architectures.")

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from segre.cli.arguments import SLICES
-from segre.cli.given import meant
 from segre.cli.output import Out, TableOut, draw, require_writable
 from segre.cli.tree import variety
 from segre.errors import SegreError
@@ -87,13 +86,13 @@ def critical(
     note="Status: proved; computed (ranks at random points mod p); or, for large architectures, "
     "bounds.",
 )
-def samples(out: TableOut, spec: str, plot: Path | None, defaults: bool, **asked: Any) -> None:
+def samples(out: TableOut, spec: str, plot: Path | None, **asked: Any) -> None:
     """How many generic inputs determine the function, up to finitely many others."""
     from segre.geometry.samples import samples as count
 
     require_writable(plot=plot)
     with out.progress() as progress:
-        found = count(meant(spec, defaults), progress=progress, **asked)
+        found = count(spec, progress=progress, **asked)
     if plot is not None and not found.ranks:
         raise SegreError(
             f"--plot needs computed ranks, and {str(found.spec)!r} is too large for that; "

@@ -21,7 +21,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -35,6 +34,7 @@ from segre.fields import Real
 from segre.fields.interface import Array
 from segre.fields.threads import threads_for
 from segre.geometry.progress import Progress, quiet
+from segre.json_data import json_data
 from segre.transformer.forward import Place, Tokens, run
 
 FLOOR = 8 * 2.0**-23  # 9.5e-7: relative residuals below are rounding, not the model
@@ -112,22 +112,22 @@ class Curve:
         found["mlp_skip"] = variant.skips_mlp
         found |= {
             "floored": self.floored,
-            "log10": _plain(self.log10),
+            "log10": json_data(self.log10),
             "continued": self.past is not None,
             "sink": None if self.sink is None else vars(self.sink),
-            **({} if self.fused is None else {"fused": _plain(self.fused)}),
+            **({} if self.fused is None else {"fused": json_data(self.fused)}),
         }
         for name in self.values:
             if name == "position" or (name == "without" and self.sink is None):
                 continue
             found[name] = {
-                "mean": _plain(self.mean(name)),
-                "spread": _plain(self.spread(name)),
-                "lowest": _plain(self.values[name].min(axis=-1)),
-                "highest": _plain(self.values[name].max(axis=-1)),
+                "mean": json_data(self.mean(name)),
+                "spread": json_data(self.spread(name)),
+                "lowest": json_data(self.values[name].min(axis=-1)),
+                "highest": json_data(self.values[name].max(axis=-1)),
             }
         if self.spectrum is not None:
-            found["spectrum"] = [_plain(row) for row in self.spectrum]
+            found["spectrum"] = json_data(self.spectrum)
         return found
 
 
@@ -265,7 +265,3 @@ def _curve(variant: Variant, parts: list[list[dict[str, Array]]], fused: list[Ar
         spectrum = np.stack([np.concatenate(list(map(padded, layer))).mean(0) for layer in parts])
     values = {name: joined(name) for name in names}
     return Curve(variant, values, spectrum, fused=np.concatenate(fused) if fused else None)
-
-
-def _plain(values: Array) -> list[float | None]:
-    return [float(value) if isfinite(value) else None for value in values]

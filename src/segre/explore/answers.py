@@ -6,7 +6,6 @@ Here their answers are put side by side, and what would take too long is refused
 
 from __future__ import annotations
 
-from math import isfinite
 from typing import Any
 
 from segre.certificate import certify
@@ -18,6 +17,7 @@ from segre.errors import SegreError, TooLargeError, UnsupportedError
 from segre.explore.designs import Design, design, on_tokens
 from segre.explore.known import admitted, explained, of_finding, told
 from segre.geometry.dimension import dimension, too_large
+from segre.json_data import json_data
 from segre.spec import Network
 from segre.theorems import apply
 from segre.transformer.spec import Transformer
@@ -39,7 +39,7 @@ def known(text: str) -> dict[str, Any]:
         if not _quick(spec):
             raise
         found, discrete, choices = dimension(spec, symmetries=True, memory=MEMORY), (), ()
-    if not isinstance(spec, Transformer) and found.value is None and _quick(spec):
+    if not spec.counted and found.value is None and _quick(spec):
         found = dimension(spec, symmetries=True, memory=MEMORY)
     computable = not too_large(spec) and found.lower is None
     return {**told(spec, found, discrete, choices), "computable": computable}
@@ -81,18 +81,15 @@ def curve(text: str) -> dict[str, Any]:
         found, on = _curve_of_model(spec)
     else:
         found, on = _curve_of_stack(spec)
-    lines: dict[str, list[float | None]] = {}
-    if isinstance(found.found, Study):
-        study = found.found
-        lines["with skips" if study.skip else "without skips"] = _median(study.own.relative)
-        if study.other is not None:
-            lines["without skips" if study.skip else "with skips"] = _median(study.other.relative)
-    elif isinstance(found.found, MechanismStudy):
-        lines["without skips"] = _median(found.found.relative)
+    what, names = found.found, ("without skips", "with skips")
+    if isinstance(what, Study):
+        both = {names[what.skip]: what.own, names[not what.skip]: what.other}
+        lines = {name: medians(one.relative) for name, one in both.items() if one is not None}
+    elif isinstance(what, MechanismStudy):
+        lines = {names[False]: medians(what.relative)}
     else:
-        for one in found.found.document().get("curves", []):
-            lines["with skips" if one["skip"] else "without skips"] = one["log10"]
-    return {"curves": lines, "advice": found.advice, "how": on}
+        lines = {names[one.variant.skip]: one.log10 for one in what.curves}
+    return {"curves": json_data(lines), "advice": found.advice, "how": on}
 
 
 def _curve_of_model(spec: Transformer) -> tuple[Depth, str]:
@@ -148,10 +145,6 @@ def _on(inputs: str) -> str:
         f"Measured, not proved: one draw of random weights (seed 0), run on {inputs}. The curve is "
         "the median, and says nothing about trained weights."
     )
-
-
-def _median(relative: Any) -> list[float | None]:
-    return [float(x) if isfinite(x) else None for x in medians(relative)]
 
 
 QUESTIONS = {"known": known, "proof": proof, "certificate": certificate, "curve": curve}

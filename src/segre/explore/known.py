@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from segre.analysis.comparison import group_of
+from segre.analysis.redundancy import known_by
 from segre.architectures import Architecture
 from segre.errors import SegreError, TooLargeError, UnsupportedError
 from segre.explore.designs import Design, design
@@ -108,7 +109,7 @@ def of_finding(found: Finding) -> dict[str, Any]:
         else value_in_words(found, "{:,}".format),
         "bound": str(spec.parameters - redundant),
         "redundant": str(redundant),
-        "status": _status(found),
+        "status": known_by(found),
         "label": found.label,
         "known": _known_by(found),
         "how": found.how,
@@ -120,14 +121,6 @@ def of_finding(found: Finding) -> dict[str, Any]:
             {**one.document(), "dimension": str(one.dimension)} for one in found.symmetries
         ],
     }
-
-
-def _status(found: Finding) -> str:
-    if found.value is not None:
-        return "proved"
-    if found.sample is not None:
-        return found.label
-    return "bounded" if found.estimate is None else "estimated"
 
 
 def _known_by(found: Finding) -> str:

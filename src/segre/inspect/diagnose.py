@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isfinite, isqrt
+from math import isqrt
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,6 +23,7 @@ from segre.inspect.measure import Finding, Measure
 from segre.inspect.measures import MEASURES
 from segre.inspect.measures.heads import SINK, sinks
 from segre.inspect.recorded import Recorded, recorded
+from segre.json_data import json_data, stated
 from segre.models import Source
 from segre.shown import Tabular
 
@@ -90,14 +91,12 @@ class Diagnosis(Unbounded, Tabular):
             "loss": self.loss,
             "findings": [one.document() for one in self.findings],
             "measures": [
-                {
-                    "key": one.key,
-                    "title": one.title,
-                    "axis": one.axis,
-                    "how": one.how,
-                    "values": _plain(self.values[one.key]),
-                    "control": _plain(self.control[one.key]) if one.key in self.control else None,
-                }
+                stated(
+                    one,
+                    "key title axis how",
+                    values=json_data(self.values[one.key]),
+                    control=json_data(self.control.get(one.key)),
+                )
                 for one in self.measured
             ],
             "control_findings": self.control_findings,
@@ -225,12 +224,6 @@ def _effects(
             )
         )
     return out
-
-
-def _plain(values: Array) -> Any:
-    if values.ndim > 1:
-        return [_plain(row) for row in values]
-    return [float(value) if isfinite(value) else None for value in values]
 
 
 def head_details(seen: Recorded) -> dict[str, Any] | None:

@@ -28,14 +28,16 @@ class Numbers(ABC):
     """Arithmetic on arrays; functions of every entry get the salts of their stage.
 
     Those are `root`, `exp`, `phi` (the normal distribution function), `density` (its derivative),
-    `step` (1 where relu lets an entry pass, else 0), and `choose` (1 for the chosen experts, axis
-    1, else 0). `rotation` gives cos and sin of the angles of all planes at all positions, and
-    `power` the powers of a decay rate, from exponent 0 on.
+    `step` (1 where relu lets an entry pass, else 0), and `affinities` (by which experts are
+    chosen). `largest` says where so many largest entries along an axis are. `rotation` gives cos
+    and sin of the angles of all planes at all positions, and `power` the powers of a decay rate,
+    from exponent 0 on.
     """
 
     dtype: type
     rates: Rates
     bytes: int  # of an entry
+    lowest: Any  # below all affinities
 
     @abstractmethod
     def matmul(self, A: Array, B: Array) -> Array:
@@ -54,7 +56,8 @@ class Numbers(ABC):
     phi: Callable[[Array, Salts], Array]
     density: Callable[[Array, Salts], Array]
     step: Callable[[Array, Salts], Array]
-    choose: Callable[[Array, Salts, Choice], Array]
+    affinities: Callable[[Array, Salts], Array]
+    largest: Callable[[Array, int, int], NDArray[np.bool_]]
     rotation: Callable[[Any, int], tuple[Array, Array]]
     power: Callable[[Any, int], list[Any]]
 
@@ -73,6 +76,18 @@ class Numbers(ABC):
     def sum(self, a: Array, axes: tuple[int, ...]) -> Array:
         """The sum over axes, which stay with size 1."""
         return self.reduce(a.sum(axes, keepdims=True))
+
+    def choose(self, a: Array, salts: Salts, choice: Choice) -> Array:
+        """1 for the experts (axis 1) with the largest affinities, in the best groups; else 0."""
+        a = self.affinities(a, salts)
+        zero, one = (self.array([self.number(Fraction(n))], (1,)) for n in (0, 1))
+        if choice.groups:
+            batch, experts, *rest = a.shape
+            parts = a.reshape(batch, choice.groups, experts // choice.groups, *rest)
+            sums = np.where(self.largest(parts, 2, 2), parts, zero).sum(2)
+            allowed = self.largest(sums, choice.within, 1)[:, :, None]
+            a = np.where(allowed, parts, self.array([self.lowest], (1,))).reshape(a.shape)
+        return np.where(self.largest(a, choice.active, 1), one, zero)
 
     def array(self, entries: Any, shape: Shape) -> Array:
         """The array with these entries, row-major."""

@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 from flint import arb, arb_mat, ctx, fmpq
+from numpy.typing import NDArray
 
 from segre.kernel.arrays import Array, Numbers, Salts
 from segre.kernel.constants import amplitude, angle
-from segre.kernel.graph import Choice, Graph, Irrational, Place, Rate, Shape
+from segre.kernel.graph import Graph, Irrational, Place, Rate, Shape
 from segre.kernel.meter import balls
 from segre.kernel.residues import INPUTS, WEIGHTS, Stream, cut
 from segre.transformer.spec import Transformer
@@ -34,6 +35,7 @@ class Balls(Numbers):
     """Real numbers, each known to lie in a ball; the precision is that of flint's context."""
 
     dtype = object
+    lowest = arb("-inf")
 
     def __init__(self) -> None:
         self.rates, self.bytes = balls(ctx.prec), 100 + ctx.prec // 4
@@ -85,11 +87,21 @@ class Balls(Numbers):
         """1 for positive entries, 0 for negative ones; there may be no others."""
         return _each(a, lambda x: arb(int(_apart(x) > 0)))
 
-    def choose(self, a: Array, _salts: Salts, choice: Choice) -> Array:
-        """The experts with the largest affinities, certainly larger than all others."""
-        flat = np.moveaxis(a, 1, -1)
-        chosen = [_chosen(list(column), choice) for column in flat.reshape(-1, a.shape[1])]
-        return np.moveaxis(self.array(chosen, flat.shape), -1, 1)
+    def affinities(self, a: Array, _salts: Salts) -> Array:
+        """The numbers themselves."""
+        return a
+
+    def largest(self, a: Array, count: int, axis: int) -> NDArray[np.bool_]:
+        """Where the largest entries are, certainly larger than all others."""
+        moved = np.moveaxis(a, axis, -1)
+        found = np.zeros(moved.shape, bool)
+        for place in np.ndindex(moved.shape[:-1]):
+            values: list[arb] = moved[place].tolist()
+            order = sorted(range(len(values)), key=lambda i: -float(values[i].mid()))
+            if not all(values[i] > values[j] for i in order[:count] for j in order[count:]):
+                raise UncertainError("which experts a token chooses is not certain")
+            found[place][order[:count]] = True
+        return np.moveaxis(found, -1, axis)
 
     def rotation(self, spec: Transformer, positions: int) -> tuple[Array, Array]:
         """cos and sin, with the factor of rescaled queries and keys."""
@@ -138,33 +150,6 @@ def _positive(a: arb) -> arb:
     if not a > 0:
         raise UncertainError("a number under a square root is not certainly positive")
     return a
-
-
-def _chosen(affinities: list[arb], choice: Choice) -> list[arb]:
-    """1 for the experts that a token chooses, 0 for the others."""
-    experts = range(len(affinities))
-    allowed = list(experts)
-    if choice.groups:
-        size = len(affinities) // choice.groups
-        parts = [allowed[g * size : (g + 1) * size] for g in range(choice.groups)]
-        pairs = [_certainly_largest([affinities[i] for i in part], 2) for part in parts]
-        sums = [
-            affinities[part[first]] + affinities[part[second]]
-            for part, (first, second) in zip(parts, pairs, strict=True)
-        ]
-        best = _certainly_largest(sums, choice.within)
-        allowed = [i for g in best for i in parts[g]]
-    places = _certainly_largest([affinities[i] for i in allowed], choice.active)
-    chosen = {allowed[i] for i in places}
-    return [arb(int(i in chosen)) for i in experts]
-
-
-def _certainly_largest(values: list[arb], count: int) -> list[int]:
-    """Where the largest numbers are, certainly larger than all others."""
-    order = sorted(range(len(values)), key=lambda i: float(values[i].mid()), reverse=True)
-    if not all(values[i] > values[j] for i in order[:count] for j in order[count:]):
-        raise UncertainError("which experts a token chooses is not certain")
-    return order[:count]
 
 
 def real_weights(graph: Graph, seed: int) -> dict[Place, Array]:

@@ -15,18 +15,11 @@ from segre.kernel.arrays import Array, Evaluation, aligned
 from segre.kernel.graph import Graph, Node
 
 
-def gradients(
-    graph: Graph,
-    point: Evaluation,
-    values: list[Any],
-    rows: Sequence[tuple[int, int]],
-) -> Array:
-    """Rows (element of the batch, output entry) of the Jacobian, by all weights in their order."""
-    return _Backwards(graph, point, values, rows).gradients()
+class Backwards:
+    """The adjoints of all nodes, from the last one to the first.
 
-
-class _Backwards:
-    """The adjoints of all nodes, from the last one to the first."""
+    Rows are an element of the batch and an output entry.
+    """
 
     def __init__(
         self,
@@ -52,7 +45,7 @@ class _Backwards:
         return value
 
     def gradients(self) -> Array:
-        """The adjoints of the weights, side by side."""
+        """Rows of the Jacobian, by all weights in their order: the adjoints of the weights."""
         graph, count = self.graph, len(self.elements)
         zero = self.numbers.array([0], (1,))
         seed = np.tile(zero, (count, *graph.shape(graph.output)))

@@ -256,17 +256,15 @@ def read(
     that a file of another format is told apart first.
     """
     faults: list[str] = []
-    if isinstance(source, Mapping):
-        name = "certificate"
-        document = _plain(source, faults, DEEPEST)
-    elif not isinstance(source, str | Path):
+    name = "certificate"
+    if isinstance(source, str | Path):
+        name = f"certificate {quote(str(source), 200)}"
+        source = _parse(_bytes(source, name), faults, name)
+    elif not isinstance(source, Mapping):
         raise CertificateError(
             f"a {type(source).__name__} is not a certificate; give a file or a mapping"
         )
-    else:
-        name = f"certificate {quote(str(source), 200)}"
-        document = _parse(_bytes(source, name), faults, name)
-        _measure(document, name)
+    document = _plain(source, faults, name, DEEPEST)
     if not isinstance(document, dict):
         raise CertificateError(f"{name}: not a JSON object; give a file written by segre certify")
     if "format" not in document:
@@ -308,55 +306,32 @@ def _parse(data: bytes, faults: list[str], name: str) -> Any:
             return None
         return int(digits)
 
-    def foreign(written: str) -> None:
-        faults.append(f"{quote(written)} is not a whole number")
-
     try:
-        return json.loads(
-            data.decode(),
-            object_pairs_hook=pairs,
-            parse_int=number,
-            parse_float=foreign,
-            parse_constant=foreign,
-        )
+        return json.loads(data.decode(), object_pairs_hook=pairs, parse_int=number)
     except RecursionError:
         raise CertificateError(f"{name}: nested too deeply") from None
     except ValueError as error:
         raise CertificateError(f"{name}: not JSON, or truncated ({error})") from None
 
 
-def _measure(document: Any, name: str) -> None:
-    level = [document]
-    for _ in range(DEEPEST):
-        level = [
-            inner
-            for value in level
-            if isinstance(value, dict | list)
-            for inner in (value.values() if isinstance(value, dict) else value)
-            if isinstance(inner, dict | list)
-        ]
-        if not level:
-            return
-    raise CertificateError(f"{name}: nested too deeply")
-
-
-def _plain(value: Any, faults: list[str], depth: int) -> Any:
-    """A copy made only of what JSON has; a mapping from Python may hold anything."""
-    if depth == 0:
-        raise CertificateError("certificate: nested too deeply")
-    if isinstance(value, Mapping):
-        named = {key: inner for key, inner in value.items() if isinstance(key, str)}
-        if len(named) != len(value):
-            faults.append("a key is not a string")
-        return {key: _plain(inner, faults, depth - 1) for key, inner in named.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner, faults, depth - 1) for inner in value]
+def _plain(value: Any, faults: list[str], name: str, depth: int) -> Any:
+    """A copy made only of what a certificate has: what is given may hold anything."""
     if value is None or type(value) in (bool, str):
         return value
     if type(value) is int:
         if abs(value) < MANY:
             return value
         faults.append("a number is out of all ranges")
-    else:
-        faults.append(f"a value of type {type(value).__name__} is not JSON, or not a whole number")
-    return None
+        return None
+    if not isinstance(value, Mapping | list | tuple):
+        foreign = repr(value) if type(value) is float else f"a value of type {type(value).__name__}"
+        faults.append(f"{foreign} is not a whole number, or not JSON")
+        return None
+    if depth == 0:
+        raise CertificateError(f"{name}: nested too deeply")
+    if not isinstance(value, Mapping):
+        return [_plain(inner, faults, name, depth - 1) for inner in value]
+    named = {key: inner for key, inner in value.items() if isinstance(key, str)}
+    if len(named) != len(value):
+        faults.append("a key is not a string")
+    return {key: _plain(inner, faults, name, depth - 1) for key, inner in named.items()}

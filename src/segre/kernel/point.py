@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from segre.kernel.arrays import Array, Evaluation, Numbers
-from segre.kernel.derivative import gradients
+from segre.kernel.derivative import Backwards
 from segre.kernel.graph import Graph, Node, Place, evaluate
 from segre.kernel.meter import Progress, Rates, meter, silently
 
@@ -91,7 +91,7 @@ class Point:
             place = {number: i for i, number in enumerate(numbers)}
             evaluation, values = self.evaluate(inputs(numbers))
             these = [(place[rows[i][0]], rows[i][1]) for i in some]
-            found = gradients(self.graph, evaluation, values, these)
+            found = Backwards(self.graph, evaluation, values, these).gradients()
             result[some] = found if columns is None else found[:, columns]
             done += len(some)
             progress("Jacobian rows", done, len(rows))

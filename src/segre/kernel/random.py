@@ -23,7 +23,7 @@ from flint import fmpz
 
 from segre.kernel.arrays import Array, Evaluation
 from segre.kernel.degrees import VARIABLE, Degrees, Size, Sized
-from segre.kernel.derivative import gradients
+from segre.kernel.derivative import Backwards
 from segre.kernel.document import MANY, Certificate, RejectionError, keys, whole
 from segre.kernel.graph import Graph, Node, evaluate
 from segre.kernel.linear import rank
@@ -240,7 +240,7 @@ def _ranks(
         for n in range(inputs):
             chosen = [k for k, (number, _) in enumerate(every) if number == n]
             own_rows = [every[k] for k in chosen]
-            J[chosen] = gradients(graph, point, mine, own_rows)
+            J[chosen] = Backwards(graph, point, mine, own_rows).gradients()
         ranks.append(rank(J, field.prime))
         progress("random points", i + 1, len(fields))
     return ranks

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from segre.kernel.arrays import Array, Numbers, Salts
 from segre.kernel.constants import multiples
 from segre.kernel.document import RejectionError
-from segre.kernel.graph import Choice, Graph, Irrational, Place, Rate, Shape
+from segre.kernel.graph import Graph, Irrational, Place, Rate, Shape
 from segre.kernel.meter import ARRAYS
 from segre.transformer.spec import Transformer
 
@@ -65,6 +65,7 @@ class Residues(Numbers):
     dtype = np.int64
     rates = ARRAYS
     bytes = 8
+    lowest = -1
 
     def __init__(self, prime: int, seed: int) -> None:
         self.prime, self.seed = prime, seed
@@ -186,16 +187,15 @@ class Residues(Numbers):
         """A random function with values 0 and 1."""
         return (self._functions(a, salts, STEPS) % np.uint64(2)).astype(np.int64)
 
-    def choose(self, a: Array, salts: Salts, choice: Choice) -> Array:
-        """The experts with the largest drawn numbers, the first ones among equals."""
-        drawn = (self._functions(a, salts, STEPS) >> np.uint64(12)).astype(np.int64)
-        if choice.groups:
-            batch, experts, *rest = drawn.shape
-            parts = drawn.reshape(batch, choice.groups, experts // choice.groups, *rest)
-            sums = np.sort(parts, axis=2)[:, :, -2:].sum(2)
-            allowed = _largest(sums, choice.within)[:, :, None]
-            drawn = np.where(allowed, parts, -1).reshape(drawn.shape)
-        return _largest(drawn, choice.active).astype(np.int64)
+    def affinities(self, a: Array, salts: Salts) -> Array:
+        """Drawn numbers: experts with the largest are chosen, the first ones among equals."""
+        return (self._functions(a, salts, STEPS) >> np.uint64(12)).astype(np.int64)
+
+    def largest(self, a: Array, count: int, axis: int) -> NDArray[np.bool_]:
+        """Where the largest entries are, the first ones among equals."""
+        order = np.argsort(-a, axis=axis, kind="stable")
+        chosen: NDArray[np.bool_] = np.argsort(order, axis=axis, kind="stable") < count
+        return chosen
 
     # Constants.
 
@@ -258,14 +258,6 @@ class FreeRoots(Residues):
     def root(self, a: Array, salts: Salts) -> Array:
         """A random function without zeros."""
         return self._without_zero(a, salts, ROOTS)
-
-
-def _largest(a: Array, count: int) -> Array:
-    """Where the largest entries along axis 1 are, the first ones among equals."""
-    order = np.argsort(-a, axis=1, kind="stable")
-    ranks = np.argsort(order, axis=1, kind="stable")
-    chosen: Array = ranks < count
-    return chosen
 
 
 def cut(graph: Graph, entries: Array) -> dict[Place, Array]:
