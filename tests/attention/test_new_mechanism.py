@@ -25,7 +25,7 @@ from segre.sequence.choice import Sizes, method_cost
 from segre.sequence.forms import methods
 from segre.sequence.mix import mix
 from segre.spec import Network
-from segre.stack.fiber import fiber
+from segre.geometry.stack_formula import fiber
 
 SOURCE = Path(segre.__file__).parent
 SPECS = [

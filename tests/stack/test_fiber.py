@@ -5,7 +5,7 @@ import pytest
 from segre.geometry.point import Point
 from segre.geometry.rank import symmetry_rank
 from segre.spec import Network
-from segre.stack.fiber import parts
+from segre.geometry.stack_formula import parts
 
 
 @pytest.mark.parametrize(
