@@ -11,7 +11,7 @@ import typer
 
 from segre.cli import ending
 from segre.cli.given import meant
-from segre.cli.output import Out, TableOut, emit
+from segre.cli.output import Out, TableOut
 from segre.cli.tree import app
 from segre.errors import SegreError
 from segre.files import extension, shown
@@ -199,9 +199,7 @@ def explore(
             f"--port {port} cannot be used ({error.strerror}); leave it out to take a free one"
         ) from None
     with server:
-        emit(
-            None,
-            out.format,
+        out.emit(
             data={"url": server.url},
             lines=[
                 f"Design explorer: {server.url}",

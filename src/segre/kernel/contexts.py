@@ -6,14 +6,27 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from itertools import groupby, product
 from math import gcd
+from typing import Any
 
-from segre.kernel.document import RejectionError
+from segre.kernel.document import MANY, RejectionError, keys, whole
 from segre.kernel.meter import RESIDUES, afford, meter
 from segre.transformer.spec import Transformer
 
 MOST_SEQUENCES = 4096
 
 Context = tuple[Hashable, ...]
+
+
+def check(spec: Transformer, upper: Any) -> tuple[int, str]:
+    """The bound that a certificate claims by contexts, and a sentence."""
+    keys(upper, ("kind", "contexts"), "upper")
+    count = whole(upper["contexts"], "upper.contexts", 1, MANY)
+    bound = few_contexts(spec, count)
+    columns = f"{count} columns" if count > 1 else "1 column"
+    return bound, (
+        f"Every output is one of {columns}, by the tokens that it sees: the dimension is at "
+        f"most {bound}."
+    )
 
 
 def few_contexts(spec: Transformer, claimed: int) -> int:

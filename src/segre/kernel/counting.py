@@ -7,9 +7,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from segre.kernel.document import MANY, Certificate, RejectionError, keys, whole
+from segre.kernel.document import MANY, Certificate, RejectionError, keys
 from segre.polynomial.spec import Polynomial
 from segre.spec import Network
 from segre.transformer.spec import Transformer
@@ -96,30 +97,29 @@ def ambient(net: Network) -> int:
     return after * before * (before + 1) * (before + 2) // 6
 
 
+def _counted(bound: Callable[[Network], int]) -> Callable[[Network, Any], tuple[int, str]]:
+    """A bound for plain stacks that depends on the spec alone."""
+
+    def found(net: Network, upper: Any) -> tuple[int, str]:
+        keys(upper, ("kind",), "upper")
+        value = bound(net)
+        return value, f"By its {upper['kind']} bound the dimension is at most {value}."
+
+    return found
+
+
 def check(certificate: Certificate, _graph: Any) -> tuple[int, str]:
     """The bound by counting that a certificate names, and a sentence."""
-    spec, upper = certificate.spec, certificate.sections["upper"]
-    kind = certificate.claim.upper_by
-    if kind == "inequalities" and isinstance(spec, Polynomial):
-        from segre.kernel.inequalities import check_steps, read_steps
+    from segre.kernel import contexts, inequalities
 
-        steps = read_steps(upper, spec)
-        bound = check_steps(spec, steps)
-        inequalities = f"{len(steps)} inequalities" if len(steps) > 1 else "1 inequality"
-        return bound, f"{inequalities}: the dimension is at most {bound}."
-    if kind == "contexts" and isinstance(spec, Transformer):
-        from segre.kernel.contexts import few_contexts
-
-        keys(upper, ("kind", "contexts"), "upper")
-        count = whole(upper["contexts"], "upper.contexts", 1, MANY)
-        bound = few_contexts(spec, count)
-        columns = f"{count} columns" if count > 1 else "1 column"
-        return bound, (
-            f"Every output is one of {columns}, by the tokens that it sees: the dimension is at "
-            f"most {bound}."
-        )
-    if kind not in ("closed-form", "ambient") or not isinstance(spec, Network) or not spec.plain:
+    bounds: dict[str, tuple[type, Callable[[Any, Any], tuple[int, str]]]] = {
+        "closed-form": (Network, _counted(closed_form)),
+        "ambient": (Network, _counted(ambient)),
+        "inequalities": (Polynomial, inequalities.check),
+        "contexts": (Transformer, contexts.check),
+    }
+    spec, upper, kind = certificate.spec, certificate.sections["upper"], certificate.claim.upper_by
+    network, bound = bounds[kind]
+    if type(spec) is not network or not getattr(spec, "plain", True):
         raise RejectionError(f"upper.kind: {kind!r} is not for such a network")
-    keys(upper, ("kind",), "upper")
-    bound = closed_form(spec) if kind == "closed-form" else ambient(spec)
-    return bound, f"By its {kind} bound the dimension is at most {bound}."
+    return bound(spec, upper)

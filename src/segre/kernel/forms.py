@@ -8,8 +8,9 @@ numbers carry forms on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,6 @@ class Facts:
         graph: Graph,
         field: Residues,
         weights: Mapping[Place, Matrix],
-        simplices: Sequence[range] = (),
     ) -> None:
         self.spec, self.graph, self.field, self.weights = spec, graph, field, weights
         self.prime = field.prime
@@ -51,7 +51,8 @@ class Facts:
         self.regions = {region.output: region for region in graph.regions}
         self.forms: list[Form | None] = []
         self.known: dict[type, Any] = {}  # see spans.py
-        self.simplices = {tuple(places) for places in simplices}
+        ends = list(accumulate(graph.blocks, initial=0))
+        self.simplices = {tuple(range(*block)) for block in pairwise(ends)}
         self._check_regions()
         inside = {i for region in graph.regions for i in range(region.first, region.output)}
         for i, node in enumerate(graph.nodes):

@@ -145,11 +145,15 @@ def softmax(
             Z = graph.add(Z, graph.scale(sinks, Fraction(-1)))
         if seen is not None:
             graph.argument(Z, seen)
-        E = graph.exp(Z)
-        if seen is not None and not seen.all:
-            E = graph.mul(E, graph.constant("seen", seen, (seen.keys, seen.queries)))
+        E = graph.exp(Z) if seen is None else masked(graph, graph.exp(Z), seen)
         region.output = divided(graph, E, -2, more=sinks is not None)
     return region.output
+
+
+def masked(graph: Graph, E: int, seen: Seen) -> int:
+    """Entries where the key is seen, else 0."""
+    table = seen.keys, seen.queries
+    return E if seen.all else graph.mul(E, graph.constant("seen", seen, table))
 
 
 def divided(graph: Graph, E: int, axis: int, *, by: int | None = None, more: bool = False) -> int:

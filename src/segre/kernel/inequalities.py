@@ -1,7 +1,7 @@
 """Does a tree of inequalities bound the dimension? Every step by its rule.
 
-The steps are read twice: forwards to find the widths that each is about, and backwards to compute
-its value from those of its parts.
+The steps are read twice: forwards to find the widths that each is about, and backwards to add up
+the values of its parts.
 """
 
 from __future__ import annotations
@@ -38,6 +38,9 @@ class Part(NamedTuple):
     def layers(self) -> int:
         """The number l of layers."""
         return self.stop - self.start
+
+
+_Found = tuple[int, list[Part]]  # what a rule adds to the values of its parts, and the parts
 
 
 def read_steps(upper: Any, spec: Polynomial) -> list[Step]:
@@ -79,6 +82,14 @@ def check_steps(spec: Polynomial, steps: Sequence[Step]) -> int:
     return values[0]
 
 
+def check(spec: Polynomial, upper: Any) -> tuple[int, str]:
+    """The bound that a certificate claims by inequalities, and a sentence."""
+    steps = read_steps(upper, spec)
+    bound = check_steps(spec, steps)
+    inequalities = f"{len(steps)} inequalities" if len(steps) > 1 else "1 inequality"
+    return bound, f"{inequalities}: the dimension is at most {bound}."
+
+
 def work_of(spec: Polynomial, steps: Sequence[Step]) -> float:
     """What the steps take, in seconds: each may count forms, and `quadric` looks at all widths."""
     looks = 10 + sum(step.rule == "quadric" for step in steps)
@@ -90,34 +101,57 @@ class _Tree:
 
     def __init__(self, spec: Polynomial, steps: Sequence[Step]) -> None:
         self.widths, self.degree, self.bias = spec.widths, spec.degree, int(spec.bias)
-        self.steps = steps
-        self.parts: list[Part] = []
+        self.found: list[_Found] = []
         pending = [Part(self.widths[0] + self.bias, 0, len(self.widths) - 1)]
         for i, step in enumerate(steps):
             if not pending:
                 raise RejectionError(f"upper.steps: there should be {i} steps, not {len(steps)}")
-            self.parts.append(pending.pop())
-            pending += reversed(self._below(i, step))
+            part = pending.pop()
+            found = self._rule(step, part)
+            if found is None:
+                at = f" at {step.at}" if step.rule in PLACED else ""
+                count = f"{part.layers} layer" + "s" * (part.layers > 1)
+                where = f"upper.steps[{i}]: the rule {step.rule!r}{at}"
+                raise RejectionError(f"{where} is not for these widths ({count})")
+            self.found.append(found)
+            pending += reversed(found[1])
         if pending:
             raise RejectionError(f"upper.steps: {len(steps)} steps, but parts of them are missing")
 
     def values(self) -> list[int]:
         """What the rules give, each from the values that its parts really have."""
-        found: list[int] = []
+        values: list[int] = []
         open_parts: list[int] = []  # the part that comes first is on top
-        for i in range(len(self.steps) - 1, -1, -1):
-            step, part = self.steps[i], self.parts[i]
-            if step.rule == "forms":
-                value = open_parts.pop()
-            elif step.rule == "cut":
-                value = open_parts.pop() + open_parts.pop() - self.widths[part.start + step.at]
-            elif step.rule == "quadric":
-                value = open_parts.pop() - self._rotations(part) + self.bias
-            else:
-                value = self._alone(i, step, part)
+        for added, parts in reversed(self.found):
+            value = added + sum(open_parts.pop() for _ in parts)
             open_parts.append(value)
-            found.append(value)
-        return found[::-1]
+            values.append(value)
+        return values[::-1]
+
+    def _rule(self, step: Step, part: Part) -> _Found | None:
+        """What a rule adds to the values of its parts; nothing if it is not for these widths."""
+        first, start, stop = part
+        before, last = self.widths[stop - 1], self.widths[stop]
+        if part.layers == 1:
+            return (first * last, []) if step.rule == "weights" else None
+        if step.rule == "scales":
+            later = self.widths[start + 1 : stop + 1]
+            products = sum(a * b for a, b in zip((first, *later), later, strict=False))
+            return products + self.bias * sum(later[1:]) - sum(later[:-1]), []
+        if step.rule == "rank":
+            columns = forms_after(first, self.degree, part.layers - 1) - self.bias
+            rank = min(before, last, columns)
+            return rank * (last + columns - rank) + self.bias * last, []
+        if step.rule == "quadric" and self.degree == 2 and last == 1:
+            return self.bias - self._rotations(part), [Part(first, start, stop - 1)]
+        cut = start + step.at
+        if step.rule == "forms" and start < cut < stop:
+            return 0, [Part(forms_after(first, self.degree, step.at), cut, stop)]
+        if step.rule == "cut" and start < cut < stop:
+            width = self.widths[cut]
+            return -width, [Part(first, start, cut), Part(width + self.bias, cut, stop)]
+        value = self._one_hidden_layer(step, part) if part.layers == 2 else None
+        return None if value is None else (value, [])
 
     def _rotations(self, part: Part) -> int:
         """The dimension of the orbits of rotations of the squares."""
@@ -126,60 +160,6 @@ class _Tree:
         lines = capped_forms(part.first, 2 ** min(part.layers - 2, 134), m)
         still = m - min(*hidden, lines)
         return m * (m - 1) // 2 - still * (still - 1) // 2
-
-    def _refuse(self, i: int, step: Step, part: Part) -> RejectionError:
-        at = f" at {step.at}" if step.rule in PLACED else ""
-        count = f"{part.layers} layer" + "s" * (part.layers > 1)
-        return RejectionError(
-            f"upper.steps[{i}]: the rule {step.rule!r}{at} is not for these widths ({count})"
-        )
-
-    def _below(self, i: int, step: Step) -> list[Part]:
-        """The parts of a step, in their order."""
-        part = self.parts[i]
-        if step.rule == "quadric":
-            if part.layers < 2 or self.degree != 2 or self.widths[part.stop] != 1:
-                raise self._refuse(i, step, part)
-            return [Part(part.first, part.start, part.stop - 1)]
-        if step.rule not in ("forms", "cut"):
-            return []
-        if not 1 <= step.at < part.layers:
-            raise self._refuse(i, step, part)
-        cut = part.start + step.at
-        if step.rule == "forms":
-            return [Part(forms_after(part.first, self.degree, step.at), cut, part.stop)]
-        after = Part(self.widths[cut] + self.bias, cut, part.stop)
-        return [Part(part.first, part.start, cut), after]
-
-    def _alone(self, i: int, step: Step, part: Part) -> int:
-        """The value by a rule without parts."""
-        if part.layers == 1:
-            if step.rule != "weights":
-                raise self._refuse(i, step, part)
-            return part.first * self.widths[part.stop]
-        if step.rule == "scales":
-            return self._scales(part)
-        if step.rule == "rank":
-            last, before = self.widths[part.stop], self.widths[part.stop - 1]
-            columns = forms_after(part.first, self.degree, part.layers - 1) - self.bias
-            rank = min(before, last, columns)
-            return rank * (last + columns - rank) + self.bias * last
-        found = self._one_hidden_layer(step, part) if part.layers == 2 else None
-        if found is None:
-            raise self._refuse(i, step, part)
-        return found
-
-    def _scales(self, part: Part) -> int:
-        total, before = 0, part.first
-        for i in range(part.start + 1, part.stop + 1):
-            width = self.widths[i]
-            total += before * width
-            if i > part.start + 1:
-                total += self.bias * width
-            if i < part.stop:
-                total -= width
-            before = width
-        return total
 
     def _one_hidden_layer(self, step: Step, part: Part) -> int | None:
         """The value by a rule for l = 2; None if the rule does not apply."""
@@ -202,7 +182,7 @@ class _Tree:
 
 def _linear(spec: Polynomial) -> int:
     rank, first, last = min(spec.widths), spec.widths[0], spec.widths[-1]
-    return rank * (first + last - rank) + (last if spec.bias else 0)
+    return rank * (first + last - rank) + spec.bias * last
 
 
 def _filters(spec: Polynomial) -> int:

@@ -6,7 +6,7 @@ docs/soundness.md, "Heads that mix".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -17,40 +17,33 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from segre.attention.layer import Layer
-from segre.attention.mechanism import Mechanism
 from segre.kernel.document import RejectionError, items, keys, text, whole
 from segre.kernel.forms import Facts, Matrix
-from segre.kernel.graph import Place, Seen
+from segre.kernel.graph import Place
 from segre.kernel.linear import annihilator, left_inverse, rank
 from segre.kernel.meter import afford, meter
 from segre.kernel.spans import Images
+from segre.kernel.stack import Heads, groups
 from segre.spec import Network
 
 Tangent = dict[tuple[Place, int], Matrix]  # by tensor, and number of the head in its group
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Head:
-    """One head: its group's part, its number in the group, and what it does."""
+class Head(Heads):
+    """One head of a group: what is true of its weights."""
 
-    part: str
-    number: int
-    one: Mechanism
-    layer: Layer
-    tokens: int
+    number: int  # in the group
 
     @cached_property
-    def seen(self) -> Mask:
+    def table(self) -> NDArray[np.bool_]:
         """Which keys (rows) a query (column) sees."""
-        one, count = self.one, (self.tokens - self.one.kernel) // self.one.stride + 1
-        return Seen(count, self.tokens, one.causal, one.window, one.local).table()
+        return self.seen.table()
 
     @property
     def alone(self) -> bool:
         """Every token sees only itself."""
-        return self.one.conv == "none" and not (self.seen & ~np.eye(self.tokens, dtype=bool)).any()
+        return self.one.conv == "none" and not (self.table & ~np.eye(self.tokens, dtype=bool)).any()
 
     @property
     def constant(self) -> str | None:
@@ -61,7 +54,7 @@ class Head:
         if self.alone:
             return "alone"
         split = self.layer.a == 1 and one.weigh == "identity" and one.normalise == "both"
-        return "uniform" if split and self.seen.all() else None
+        return "uniform" if split and self.seen.all else None
 
     @property
     def plain(self) -> bool:
@@ -77,7 +70,7 @@ class Head:
         if one.gate != "none" or (one.decay == "learned" and not self.alone):
             return None
         decay = "none" if self.alone or one.decay == Fraction(1) else one.decay
-        return one.bias, decay, self.seen.tobytes()
+        return one.bias, decay, self.table.tobytes()
 
     @property
     def exponential(self) -> bool:
@@ -92,8 +85,8 @@ class Head:
         if one.gate != "none":
             return self.tokens
         centred = one.normalise == "centred"
-        bounds = [self.layer.inner, one.kernel * before, len(self.seen) - centred]
-        if self.seen.all() and not centred and one.weigh != "exp":
+        bounds = [self.layer.inner, one.kernel * before, len(self.table) - centred]
+        if self.table.all() and not centred and one.weigh != "exp":
             if one.weigh == "identity":
                 bounds.append(self.layer.a)
             elif one.feature == "none":
@@ -105,13 +98,7 @@ class Head:
 
 def heads_of(spec: Network, i: int) -> list[Head]:
     """The heads of layer i (from 0)."""
-    layer = spec.layers[i]
-    several = len(layer.groups) > 1
-    return [
-        Head(f"{i + 1}.{g + 1}" if several else f"{i + 1}", n, group.mechanism, layer, spec.t)
-        for g, group in enumerate(layer.groups)
-        for n in range(group.heads)
-    ]
+    return [Head(**vars(one), number=n) for one in groups(spec, i) for n in range(one.count)]
 
 
 def parallel(spec: Network, i: int) -> bool:
@@ -193,6 +180,14 @@ class _Together:
             unit[place] = 1
             yield {self.key(head, name): unit, other: -unit}
 
+    def free(self, blocks: Sequence[Matrix]) -> Iterator[list[Matrix]]:
+        """What a matrix takes to zero, by its blocks of columns, if its rows are independent."""
+        system = np.concatenate(blocks, 1) % self.prime
+        if rank(system, self.prime) == len(system):
+            ends = np.cumsum([block.shape[1] for block in blocks])[:-1]
+            for vector in annihilator(system, self.prime):
+                yield np.split(vector, ends)
+
     # Each of these is a lemma.
 
     def pooled(self) -> Iterator[Tangent]:
@@ -250,31 +245,25 @@ class _Together:
         if self.layer.dv is not None or (self.biased() and joint):
             raise RejectionError("no lemma for such heads that mix")
         (K, keys), (Q, queries) = self._mapped("K"), self._mapped("Q")
-        (a, r), s, p = K[0].shape, Q[0].shape[1], self.prime
-        count = r * (r + 1) // 2 if joint else r * s
+        (a, r), s, width = K[0].shape, Q[0].shape[1], self.layer.width_in
         some = (np.arange(r)[:, None] <= np.arange(s)) if joint else np.ones((r, s), bool)
         meter().require_bytes(16 * r * s * (len(K) + a * (r + s)))
         for k, head in enumerate(self.heads):
             others = [n for n in range(len(self.heads)) if n != k]
-            moved = [
+            blocks = [
                 *(self.times(K[n].T, Q[n])[None] for n in others),  # A_h
                 np.einsum("iq,st->isqt", K[k], np.eye(s, dtype=np.int64)),  # by W_Q
                 np.einsum("qr,it->iqrt", np.eye(r, dtype=np.int64), Q[k]),  # by W_K
             ]
-            system = np.concatenate([part.reshape(-1, r, s) for part in moved])
-            system = (system + system.swapaxes(1, 2)) % p if joint else system
-            system = system[:, some]
-            if rank(system, p) < count:
-                return
-            for found in annihilator(system.T, p):
-                c, dQ, dK = np.split(found, [len(others), len(others) + a * s])
+            flat = [part.reshape(-1, r, s) for part in blocks]
+            both = [part + part.swapaxes(1, 2) if joint else part for part in flat]
+            for *c, dQ, dK in self.free([part[:, some].T for part in both]):
                 tangent = {
-                    self.key(self.heads[n], "W_V"): self.weight(head, "W_V") * x % p
+                    self.key(self.heads[n], "W_V"): self.weight(head, "W_V") * x % self.prime
                     for n, x in zip(others, c, strict=True)
                 }
                 for letter, moves, onto in (("Q", dQ, queries), ("K", dK, keys)):
                     change = self.times(moves.reshape(a, -1), onto)
-                    width = self.layer.width_in
                     tangent[self.key(head, f"W_{letter}")] = change[:, :width]
                     if change.shape[1] > width:
                         tangent[self.key(head, f"b_{letter}")] = change[:, width:]
@@ -301,48 +290,37 @@ class _Together:
         r, width = B.shape[1], self.layer.width_out
         names = ["W_K", "W_Q", "W_V"] + ["W_O"] * (self.layer.dv is not None)
         count = width * (comb(r + 2, 3) if joint else r * comb(r + 1, 2))
-        sizes = [self.weight(self.heads[0], name).size for name in names]
-        if len(self.heads) * sum(sizes) <= count:
+        weights = len(self.heads) * sum(self.weight(self.heads[0], name).size for name in names)
+        if weights <= count:
             return
-        meter().require_bytes(16 * width * r**3 * (len(self.heads) * sum(sizes) + count))
-        afford(width * r**3 * len(self.heads) * sum(sizes) * 1e-8)
-        derivative = np.concatenate([self._derivative(h, B, joint) for h in self.heads], 1)
-        if rank(derivative, self.prime) < count:
-            return
-        for vector in annihilator(derivative, self.prime):
-            tangent, start = {}, 0
-            for head, (name, size) in product(self.heads, zip(names, sizes, strict=True)):
-                tangent[self.key(head, name)] = vector[start : start + size]
-                start += size
-            yield tangent
+        meter().require_bytes(16 * width * r**3 * (weights + count))
+        afford(width * r**3 * weights * 1e-8)
+        blocks = [block for head in self.heads for block in self._derivative(head, B, joint)]
+        for found in self.free(blocks):
+            places = (self.key(head, name) for head in self.heads for name in names)
+            yield dict(zip(places, found, strict=True))
 
-    def _derivative(self, head: Head, B: Matrix, joint: bool) -> Matrix:
-        """Of all coefficients T[o, p, q, s] = W[o, p] A[q, s], made symmetric, by the weights."""
+    def _derivative(self, head: Head, B: Matrix, joint: bool) -> Iterator[Matrix]:
+        """Of all coefficients T[o, p, q, s] = W[o, p] A[q, s], made symmetric, by each tensor."""
         K, Q, V = (self.times(self.weight(head, name), B) for name in ("W_K", "W_Q", "W_V"))
-        eye, r = np.eye(self.layer.width_out, dtype=np.int64), B.shape[1]
+        eye, r, p = np.eye(self.layer.width_out, dtype=np.int64), B.shape[1], self.prime
         out = eye if self.layer.dv is None else self.weight(head, "W_O")
         W, A = self.times(out, V), self.times(K.T, Q)
-        by_values = [(out, B)] + [(eye, V)] * (self.layer.dv is not None)  # W_V, W_O
         parts = [
-            np.einsum("op,iqsb->opqsib", W, np.einsum(names, left, right) % self.prime)
-            for names, left, right in (("bq,is->iqsb", B, Q), ("iq,bs->iqsb", K, B))
-        ] + [
-            np.einsum("opib,qs->opqsib", np.einsum("oi,bp->opib", *both) % self.prime, A)
-            for both in by_values
+            np.einsum("op,iqsb->opqsib", W, np.einsum("bq,is->iqsb", B, Q) % p),  # by W_K
+            np.einsum("op,iqsb->opqsib", W, np.einsum("iq,bs->iqsb", K, B) % p),  # by W_Q
+            np.einsum("opib,qs->opqsib", np.einsum("oi,bp->opib", out, B) % p, A),  # by W_V
         ]
-        flat = np.concatenate([part.reshape(*part.shape[:4], -1) for part in parts], -1)
-        flat %= self.prime
+        if self.layer.dv is not None:
+            parts.append(np.einsum("opib,qs->opqsib", np.einsum("oi,bp->opib", eye, V) % p, A))
         orders = list(permutations((1, 2, 3))) if joint else [(1, 2, 3), (2, 1, 3)]
-        total = np.sum([flat.transpose(0, *order, 4) for order in orders], 0) % self.prime
-        places = np.array(
-            [
-                place
-                for place in product(range(r), repeat=3)
-                if place[0] <= place[1] and not (joint and place[1] > place[2])
-            ]
-        )
-        rows: Matrix = total[:, places[:, 0], places[:, 1], places[:, 2]]
-        return rows.reshape(-1, flat.shape[-1])
+        first, second, third = np.indices((r, r, r)).reshape(3, -1)
+        kept = (first <= second) & ((second <= third) | (not joint))
+        for part in parts:
+            flat = part.reshape(*part.shape[:4], -1) % p
+            total = np.sum([flat.transpose(0, *order, 4) for order in orders], 0) % p
+            rows = total.reshape(len(flat), r**3, -1)[:, kept]
+            yield rows.reshape(-1, flat.shape[-1])
 
 
 _RULES: dict[str, Callable[[_Together], Iterator[Tangent]]] = {

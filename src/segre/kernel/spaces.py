@@ -107,9 +107,7 @@ def facts_of(spec: Spec, graph: Graph, prime: int, seed: int) -> Facts:
     """What is known about a network at the point of a certificate."""
     field = Residues(prime, seed)
     weights = {place: array[0] for place, array in field.weights(graph).items()}
-    vocab, types = (getattr(spec, key, 0) for key in ("vocab", "types"))
-    simplices = [range(vocab), range(vocab, vocab + types)] if vocab else []
-    return Facts(spec, graph, field, weights, simplices)
+    return Facts(spec, graph, field, weights)
 
 
 def _gathered(facts: Facts, rows: list[Matrix]) -> list[Matrix]:
@@ -159,15 +157,13 @@ def watched(facts: Facts, seed: int, *, hard: bool) -> Matrix:
     point = Point(graph, drawn_roots, drawn_roots.weights(graph))
     outputs = prod(graph.shape(graph.output))
     meter().require_bytes(outputs * (ROW_BYTES + wanted * _WATCHED_BYTES * graph.parameters))
-    sizes: Any = [getattr(facts.spec, key, 0) for key in ("vocab", "types")]
-    blocks = [size for size in sizes if size]
 
     def inputs(numbers: Sequence[int]) -> Batch:
         salts = np.zeros((len(numbers), graph.input_shape[1]), np.uint64)
         drawn = source.inputs(graph.input_shape, numbers, salts)
         if not hard:
-            return Batch(drawn_roots.soft(drawn, *blocks))
-        chosen = [np.eye(size, dtype=np.int64)[drawn[:, 0] % size] for size in blocks]
+            return Batch(drawn_roots.soft(drawn, *graph.blocks))
+        chosen = [np.eye(size, dtype=np.int64)[drawn[:, 0] % size] for size in graph.blocks]
         return Batch(np.concatenate(chosen, -1).swapaxes(1, 2))
 
     found: list[Matrix] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,19 +18,27 @@ from segre.transformer.spec import Transformer
 
 def special(facts: Facts, entry: dict[str, Any], where: str) -> Matrix:
     """The generators of a special entry, as rows."""
-    if isinstance(facts.spec, Network):
-        return mixing.tangents(facts, facts.spec, entry, where)
+    if (found := _SPECIALS.get(type(facts.spec))) is None:
+        raise RejectionError(f"{where}: there are no specials of such a network")
+    return found(facts, facts.spec, entry, where)
+
+
+def _of_transformer(facts: Facts, spec: Transformer, entry: dict[str, Any], where: str) -> Matrix:
     keys(entry, ("free", "name"), where)
     name = text(entry["name"], f"{where}.name", ("common-form", "outside-shift"))
-    if not isinstance(facts.spec, Transformer):
-        raise RejectionError(f"{where}: no {name!r} in such a network")
-    return (_common_form if name == "common-form" else _outside_shift)(facts, facts.spec)
+    return (_common_form if name == "common-form" else _outside_shift)(facts, spec)
 
 
 def _weight(facts: Facts, part: str, name: str) -> Matrix:
     """A tensor as a matrix: all leading axes are rows."""
     array = facts.weights[part, name]
     return array.reshape(-1, array.shape[-1])
+
+
+_SPECIALS: dict[type, Callable[[Facts, Any, dict[str, Any], str], Matrix]] = {
+    Network: mixing.tangents,
+    Transformer: _of_transformer,
+}
 
 
 def _readers(spec: Transformer) -> str:

@@ -12,12 +12,13 @@ several groups.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import factorial
 
-from segre.attention.layer import Group, Layer
+from segre.attention.layer import Layer
 from segre.attention.mechanism import Mechanism
-from segre.kernel.functions import activation, divided, sigmoid, standard
+from segre.kernel.functions import activation, divided, masked, sigmoid, standard
 from segre.kernel.graph import Graph, Rate, Seen
 from segre.slope import Slope
 from segre.spec import Network
@@ -26,17 +27,63 @@ NO_EPS = Fraction(0)
 _SUMS = {"none": (), "keys": (-2,), "both": (-1, -2), "centred": (-2,)}  # that divide weights
 
 
+@dataclass(frozen=True)
+class Heads:
+    """The heads of one layer that have the same mechanism."""
+
+    part: str
+    count: int
+    one: Mechanism
+    layer: Layer
+    tokens: int
+
+    @property
+    def seen(self) -> Seen:
+        """Which keys a query sees; without filters there is a key for every token."""
+        one = self.one
+        keys = 1 + (self.tokens - one.kernel) // one.stride if one.conv != "none" else self.tokens
+        return Seen(keys, self.tokens, one.causal, one.window, one.local)
+
+    def tensors(self) -> Iterator[tuple[str, int, int]]:
+        """Names, rows and columns, in the order of the vector of weights."""
+        one, layer = self.one, self.layer
+        d, inner = layer.width_in, layer.inner
+        full = one.kernel if one.conv == "full" else 1
+        filters = one.kernel if one.conv in ("depthwise", "shared") else 0
+        apart = one.conv == "depthwise"
+        for name, count, rows, columns in (
+            ("W_K", full, layer.a, d),
+            ("W_Q", 1, layer.a, d),
+            ("W_V", full, inner, d),
+            ("b_K", one.bias in ("key", "both"), layer.a, 1),
+            ("b_Q", one.bias in ("query", "both"), layer.a, 1),
+            ("c_K", filters, layer.a if apart else 1, 1),
+            ("c_V", filters, inner if apart else 1, 1),
+            ("decay", one.decay == "learned", 1, 1),
+            ("W_G", one.gate != "none", inner if one.gate == "element" else 1, d),
+            ("W_O", layer.dv is not None, layer.width_out, inner),
+        ):
+            for place in range(count):
+                yield _tap(name, place), rows, columns
+
+
+def groups(spec: Network, i: int) -> list[Heads]:
+    """The groups of layer i (from 0)."""
+    layer = spec.layers[i]
+    several = len(layer.groups) > 1
+    return [
+        Heads(f"{i + 1}.{g}" if several else f"{i + 1}", one.heads, one.mechanism, layer, spec.t)
+        for g, one in enumerate(layer.groups, start=1)
+    ]
+
+
 def stack(spec: Network, kind: type[Graph] = Graph) -> Graph:
     """The network of a spec."""
     graph = kind((spec.layers[0].width_in, spec.t))
     x = graph.input
-    for number, (layer, rank) in enumerate(zip(spec.layers, reached(spec), strict=False)):
+    for number, rank in enumerate(reached(spec)):
         graph.stage = number
-        several = len(layer.groups) > 1
-        heads = [
-            _Heads(graph, f"{number + 1}.{i}" if several else f"{number + 1}", layer, group, x)
-            for i, group in enumerate(layer.groups, start=1)
-        ]
+        heads = [_Writer(graph, group, x) for group in groups(spec, number)]
         pairs = [one.keys_and_queries() for one in heads]  # all roots come before all exponentials
         symmetric = rank == 1 and spec.plain
         written = [
@@ -59,46 +106,15 @@ def reached(spec: Network) -> Iterator[int]:
         rank = min(layer.width_out, through if silent else layer.heads * through)
 
 
-class _Heads:
+class _Writer:
     """The heads of a group that are being written as a graph."""
 
-    def __init__(self, graph: Graph, part: str, layer: Layer, group: Group, x: int) -> None:
-        self.graph, self.part, self.layer, self.x = graph, part, layer, x
-        self.one: Mechanism = group.mechanism
-        self.n = group.heads
-        self._declare()
-
-    def _declare(self) -> None:
-        """All tensors, in the order of the vector of weights."""
-        one, layer = self.one, self.layer
-        d, inner = layer.width_in, layer.inner
-        full = one.kernel if one.conv == "full" else 1
-        filters = one.kernel if one.conv in ("depthwise", "shared") else 0
-        apart = one.conv == "depthwise"
-        for name, count, rows, columns in (
-            ("W_K", full, layer.a, d),
-            ("W_Q", 1, layer.a, d),
-            ("W_V", full, inner, d),
-            ("b_K", one.bias in ("key", "both"), layer.a, 1),
-            ("b_Q", one.bias in ("query", "both"), layer.a, 1),
-            ("c_K", filters, layer.a if apart else 1, 1),
-            ("c_V", filters, inner if apart else 1, 1),
-            ("decay", one.decay == "learned", 1, 1),
-            ("W_G", one.gate != "none", inner if one.gate == "element" else 1, d),
-            ("W_O", layer.dv is not None, layer.width_out, inner),
-        ):
-            for place in range(count):
-                self.graph.weight(self.part, _tap(name, place), (self.n, rows, columns))
-
-    def _given(self, name: str) -> int | None:
-        """A tensor, if it is there."""
-        tensor = self.graph.tensors.get((self.part, name))
-        return None if tensor is None else self.graph.weight(*tensor.place, tensor.shape)
-
-    def _weight(self, name: str) -> int:
-        found = self._given(name)
-        assert found is not None
-        return found
+    def __init__(self, graph: Graph, group: Heads, x: int) -> None:
+        self.graph, self.group, self.one, self.x = graph, group, group.one, x
+        self.weights = {
+            name: graph.weight(group.part, name, (group.count, rows, columns))
+            for name, rows, columns in group.tensors()
+        }
 
     # Keys, queries and values.
 
@@ -116,11 +132,10 @@ class _Heads:
         return keys, queries
 
     def _mapped(self, name: str, x: int) -> int:
-        return self.graph.contract("nad,dt->nat", self._weight(name), x)
+        return self.graph.contract("nad,dt->nat", self.weights[name], x)
 
     def _biased(self, y: int, name: str) -> int:
-        bias = self._given(name)
-        return y if bias is None else self.graph.add(y, bias)
+        return self.graph.add(y, self.weights[name]) if name in self.weights else y
 
     def _compressed(self, letter: str) -> int:
         """Keys before their bias, or values."""
@@ -129,62 +144,44 @@ class _Heads:
             return self._mapped(name, self.x)
         parts = []
         for i in range(one.kernel):
-            last = one.stride * (self._count - 1) + i
+            last = one.stride * (self.group.seen.keys - 1) + i
             part = self.graph.take(self.x, -1, range(i, last + 1, one.stride))
             if one.conv == "full":
                 parts.append(self._mapped(_tap(name, i), part))
             else:
-                factor = self._weight(_tap(f"c_{letter}", i))
+                factor = self.weights[_tap(f"c_{letter}", i)]
                 parts.append(self.graph.mul(factor, self._mapped(name, part)))
         return self.graph.sum(parts)
-
-    @property
-    def _tokens(self) -> int:
-        return self.graph.shape(self.x)[-1]
-
-    @property
-    def _count(self) -> int:
-        """m: how many keys there are."""
-        one = self.one
-        return 1 + (self._tokens - one.kernel) // one.stride if one.conv != "none" else self._tokens
 
     # What is written.
 
     def written(self, keys: int, queries: int, *, symmetric: bool) -> int:
         """What the heads write; of symmetric scores only half are arguments."""
-        graph, one = self.graph, self.one
+        graph, one, seen = self.graph, self.one, self.group.seen
         keys, queries = (activation(graph, y, one.feature) for y in (keys, queries))
         scores = graph.contract("nam,nat->nmt", keys, queries)
         if one.weigh == "exp":
-            noted = Seen(self._count, self._tokens, causal=True) if symmetric else self._seen
-            graph.argument(scores, noted)
-        mixed = graph.contract("nvm,nmt->nvt", self._compressed("V"), self._pattern(scores))
+            graph.argument(scores, replace(seen, causal=True) if symmetric else seen)
+        mixed = graph.contract("nvm,nmt->nvt", self._compressed("V"), self._pattern(scores, seen))
         if one.gate != "none":
             mixed = graph.mul(mixed, sigmoid(graph, self._mapped("W_G", self.x), noted=True))
-        if self.layer.dv is None:
-            summed = graph.total(mixed, -3)
-            return graph.contract(
-                "nvt,n->vt", summed, graph.constant("rational", Fraction(1), (1,))
-            )
-        return graph.contract("ndv,nvt->dt", self._weight("W_O"), mixed)
+        if "W_O" in self.weights:
+            return graph.contract("ndv,nvt->dt", self.weights["W_O"], mixed)
+        summed = graph.total(mixed, -3)
+        return graph.contract("nvt,n->vt", summed, graph.constant("rational", Fraction(1), (1,)))
 
-    @property
-    def _seen(self) -> Seen:
-        one = self.one
-        return Seen(self._count, self._tokens, one.causal, one.window, one.local)
-
-    def _pattern(self, scores: int) -> int:
+    def _pattern(self, scores: int, seen: Seen) -> int:
         """How much each query takes from each key."""
-        graph, one, decay = self.graph, self.one, self._given("decay")
+        graph, one, decay = self.graph, self.one, self.weights.get("decay")
         inputs = [scores] if decay is None else [scores, decay]
         sums, centred = _SUMS[one.normalise], one.normalise == "centred"
-        params = {"weigh": one.weigh, "sums": sums, "centred": centred, "seen": self._seen}
+        params = {"weigh": one.weigh, "sums": sums, "centred": centred, "seen": seen}
         with graph.region("pattern", inputs, **params) as region:
-            weights = self._faded(self._weighed(scores), decay)
+            weights = self._faded(self._weighed(scores), decay, seen)
             for axis in sums:
                 weights = divided(graph, weights, axis)
             if centred:
-                weights = graph.shift(weights, Fraction(-1, self._count))
+                weights = graph.shift(weights, Fraction(-1, seen.keys))
             region.output = weights
         return region.output
 
@@ -200,23 +197,20 @@ class _Heads:
             terms.append(graph.scale(power, Fraction(1, factorial(i))))
         return graph.sum(terms)
 
-    def _faded(self, weights: int, decay: int | None) -> int:
+    def _faded(self, weights: int, decay: int | None, seen: Seen) -> int:
         """Weights, times their decay, of keys that are seen."""
-        graph, seen, given = self.graph, self._seen, self.one.decay
+        graph, given, shape = self.graph, self.one.decay, (seen.keys, seen.queries)
         if decay is not None:
-            powers = [graph.constant("rational", Fraction(1), (self.n, 1, 1))]
-            for _ in range(1, self._tokens):
+            powers = [graph.constant("rational", Fraction(1), (self.group.count, 1, 1))]
+            for _ in range(1, seen.queries):
                 powers.append(graph.mul(powers[-1], decay))
             line = graph.join(-1, powers)
-            ago = graph.constant("ago", seen, (self._tokens, seen.keys, seen.queries))
+            ago = graph.constant("ago", seen, (seen.queries, *shape))
             return graph.mul(weights, graph.contract("nop,pmt->nmt", line, ago))
-        shape = seen.keys, seen.queries
-        if isinstance(given, Slope):
-            rate = Rate(given.exponent, given.factor)
+        if isinstance(given, Slope | Fraction):
+            rate = Rate(given.exponent, given.factor) if isinstance(given, Slope) else given
             return graph.mul(weights, graph.constant("powers", ((rate,), seen), (1, *shape)))
-        if isinstance(given, Fraction):
-            return graph.mul(weights, graph.constant("powers", ((given,), seen), (1, *shape)))
-        return weights if seen.all else graph.mul(weights, graph.constant("seen", seen, shape))
+        return masked(graph, weights, seen)
 
 
 def _tap(name: str, place: int) -> str:

@@ -12,6 +12,7 @@ from segre.kernel.functions import (
     activation,
     clamped,
     divided,
+    masked,
     rotated,
     sigmoid,
     sigmoid_of_minus,
@@ -38,12 +39,24 @@ class Sublayers:
         """Plus a bias, if it is given."""
         return self.graph.add(y, self.graph.weight(part, name, (rows, 1))) if given else y
 
-    def linear(self, x: int, part: str, name: str, rows: int, *, biased: bool = False) -> int:
-        """W x + b; the bias of W_name is b_name."""
-        graph = self.graph
-        W = graph.weight(part, name, (rows, graph.shape(x)[-2]))
-        y = graph.contract("vd,dt->vt", W, x)
-        return self.bias(y, part, "b_" + name[2:], rows, given=biased)
+    def linear(
+        self,
+        x: int,
+        part: str,
+        name: str,
+        rows: int,
+        *,
+        lead: tuple[int, ...] = (),
+        biased: bool = False,
+    ) -> int:
+        """W x + b, for every head or expert (`lead`); the bias of W_name is b_name, or c_name."""
+        graph, shape = self.graph, self.graph.shape(x)
+        each = {0: "", 1: "e", 2: "gq"}[len(lead)]
+        own = each if len(shape) > 2 else ""
+        W = graph.weight(part, name, (*lead, rows, shape[-2]))
+        y = graph.contract(f"{each}vd,{own}dt->{each}vt", W, x)
+        b = ("c_" if each == "e" else "b_") + name[2:]
+        return graph.add(y, graph.weight(part, b, (*lead, rows, 1))) if biased else y
 
     def declared(self, part: str, name: str, width: int) -> None:
         """The gain and the bias of a norm that comes later."""
@@ -67,19 +80,19 @@ class Sublayers:
 
     def gained(self, y: int, part: str, name: str) -> int:
         """What they do after it: the gain and the bias."""
-        width = self.graph.shape(y)[-2]
-        if self.spec.gain:
-            y = self.graph.mul(y, self.graph.weight(part, f"{name}.gain", (width, 1)))
+        width, y = self.graph.shape(y)[-2], self._gain(y, part, name)
         return self.bias(y, part, f"{name}.bias", width, given=self._norm_biased)
 
     def rms(self, x: int, part: str, name: str, axes: tuple[int, ...], eps: Fraction) -> int:
         """A norm of queries, keys, latents or of all that heads mix, with its own gain."""
-        y = standard(self.graph, x, axes, eps, centred=False)
+        lead = self.graph.shape(x)[:-2] if len(axes) > 1 else ()
+        return self._gain(standard(self.graph, x, axes, eps, centred=False), part, name, lead)
+
+    def _gain(self, y: int, part: str, name: str, lead: tuple[int, ...] = ()) -> int:
         if not self.spec.gain:
             return y
-        shape = self.graph.shape(x)
-        lead = shape[:-2] if len(axes) > 1 else ()
-        return self.graph.mul(y, self.graph.weight(part, f"{name}.gain", (*lead, shape[-2], 1)))
+        shape = *lead, self.graph.shape(y)[-2], 1
+        return self.graph.mul(y, self.graph.weight(part, f"{name}.gain", shape))
 
     # Attention.
 
@@ -109,12 +122,8 @@ class Sublayers:
         self, x: int, spec: Transformer, part: str, name: str, heads: tuple[int, int], rows: int
     ) -> int:
         """W x + b for every head."""
-        graph = self.graph
-        W = graph.weight(part, name, (*heads, rows, graph.shape(x)[-2]))
-        y = graph.contract("gqkd,dt->gqkt", W, x)
-        if spec.kvrank or spec.bias not in ("qkv", "attn", "all"):
-            return y
-        return graph.add(y, graph.weight(part, "b_" + name[2:], (*heads, rows, 1)))
+        biased = not spec.kvrank and spec.bias in ("qkv", "attn", "all")
+        return self.linear(x, part, name, rows, lead=heads, biased=biased)
 
     def _plain(self, x: int, spec: Transformer, part: str) -> tuple[int, int]:
         """Scores and values of plain attention."""
@@ -176,11 +185,11 @@ class Sublayers:
             return Z
         with graph.region("pattern", [Z], weigh="identity", sums=(), seen=seen) as region:
             if spec.decay == "none":
-                mask = graph.constant("seen", seen, (t, t))
+                region.output = masked(graph, Z, seen)
             else:
-                heads = spec.kv, spec.heads // spec.kv
-                mask = graph.constant("powers", (_rates(spec, layer), seen), (*heads, t, t))
-            region.output = graph.mul(Z, mask)
+                shape = spec.kv, spec.heads // spec.kv, t, t
+                powers = graph.constant("powers", (_rates(spec, layer), seen), shape)
+                region.output = graph.mul(Z, powers)
         return region.output
 
     # MLPs.
@@ -211,21 +220,12 @@ class Sublayers:
 
     def _routed(self, x: int, part: str) -> int:
         """The MLP that chooses experts, and the shared one."""
-        spec, graph, E = self.spec, self.graph, self.spec.experts
-
-        def mapped(y: int, name: str, rows: int, subscripts: str) -> int:
-            shape = graph.shape(y)
-            W = graph.weight(part, f"W_{name}", (E, rows, shape[-2]))
-            z = graph.contract(subscripts, W, y)
-            if not spec.expbias:
-                return z
-            return graph.add(z, graph.weight(part, f"c_{name}", (E, rows, 1)))
-
-        logits = mapped(x, "R", 1, "evd,dt->evt")
-        gate, up = (mapped(x, name, spec.eff, "evd,dt->evt") for name in ("gate", "up"))
-        hidden = self._units(gate, up)
-        shares = self._shares(logits)
-        y = mapped(hidden, "down", spec.d, "edv,evt->edt")
+        spec, graph = self.spec, self.graph
+        mapped = partial(self.linear, part=part, lead=(spec.experts,), biased=spec.expbias)
+        logits = mapped(x, name="W_R", rows=1)
+        gate, up = (mapped(x, name=f"W_{name}", rows=spec.eff) for name in ("gate", "up"))
+        hidden, shares = self._units(gate, up), self._shares(logits)
+        y = mapped(hidden, name="W_down", rows=spec.d)
         y = graph.contract("edt,eot->dt", y, shares)
         if not spec.shared:
             return y
