@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import Any
 
 from segre.analysis.comparison import group_of
-from segre.analysis.redundancy import known_by
 from segre.architectures import Architecture
 from segre.errors import SegreError, TooLargeError, UnsupportedError
 from segre.explore.designs import Design, design
@@ -109,7 +108,7 @@ def of_finding(found: Finding) -> dict[str, Any]:
         else value_in_words(found, "{:,}".format),
         "bound": str(spec.parameters - redundant),
         "redundant": str(redundant),
-        "status": known_by(found),
+        "status": "proved" if found.proved_by else found.label,
         "label": found.label,
         "known": _known_by(found),
         "how": found.how,
