@@ -21,10 +21,10 @@ from segre.geometry.at_any_size import by_theorem
 from segre.geometry.choices import Choice, choices
 from segre.geometry.explain import of_transformer
 from segre.geometry.redundancy import formulas
+from segre.geometry.stack_formula import parts
 from segre.report.dimensions import value_in_words
 from segre.sequence.cost import costs_of
 from segre.spec import Network
-from segre.stack.fiber import parts
 from segre.symmetry.finite import Discrete, discrete_of_stack
 from segre.theorems import apply
 from segre.transformer.spec import Transformer
