@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from segre.checkpoint.function import require_same_architecture, require_same_scale
-from segre.checkpoint.inputs import common_inputs
+from segre.checkpoint.inputs import Inputs, common_inputs, longest, require_tokens
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.overflow import on_models
@@ -153,19 +153,18 @@ def _inputs(
         inputs, batches = common_inputs(model, two, text, length=length)
         assert inputs is not None
         return inputs.said, batches
-    words, most = np.asarray(tokens), model.spec.vocab - 1
+    words = np.asarray(tokens)
     if words.ndim != 2 or words.dtype.kind not in "iu" or words.shape[1] < 2 or not words.size:
         raise SpecError(
             "tokens are not valid; give a matrix of whole numbers with one sequence in each row"
         )
-    if words.min() < 0 or words.max() > most:
-        raise SpecError(f"tokens: {words.max()} is not in the vocabulary; allowed: 0 to {most}")
-    longest = model.spec.positions - model.spec.offset
-    if model.spec.positions and words.shape[1] > longest:
+    require_tokens(model, words)
+    most = longest(model.spec)
+    if most is not None and words.shape[1] > most:
         raise SpecError(
-            f"tokens: {words.shape[1]} in a row, but the model has {longest} positions; give fewer"
+            f"tokens: {words.shape[1]} in a row, but the model has {most} positions; give fewer"
         )
-    return f"given tokens ({len(words)} x {words.shape[1]})", [Tokens(words)]
+    return Inputs((words,), "given tokens").said, [Tokens(words)]
 
 
 def _require_next_tokens(model: Model) -> None:

@@ -19,10 +19,9 @@ from segre.checkpoint.reduce import Reduced
 from segre.checkpoint.units import (
     SHARED,
     UNITS,
-    as_dense,
     biased,
-    by_expert,
     dead_units,
+    dense,
     kinds,
     scaled,
     signed,
@@ -196,7 +195,7 @@ def duplicate_units(spec: Transformer, w: Tensors, kind: str = UNITS) -> list[tu
     Those of experts are compared within each, and counted from one expert to the next.
     """
     out: list[tuple[int, int]] = []
-    for number, own in enumerate([as_dense(w)] if kind == SHARED else by_expert(w)):
+    for number, own in enumerate(dense(w, kind)):
         alive = np.flatnonzero(~dead_units(spec, own))
         up, size = _unit(_sketch(own, "up")[alive])
         if spec.gated:

@@ -185,9 +185,10 @@ def finding_of(
         proof.upper,
         symmetries=proof.symmetries,
         notes=tuple(notes),
+        regions=regions,
         seed=seed,
     )
-    return with_defect(replace(found, regions=regions).with_sample(sample))
+    return with_defect(found.with_sample(sample))
 
 
 def too_large(spec: Architecture) -> bool:
