@@ -116,8 +116,8 @@ def certify(
 ) -> None:
     """Write a proof of the dimension that anyone can check."""
     from segre.certificate import certify as make_certificate
+    from segre.certificate import convert as converted
     from segre.certificate import write_certificate
-    from segre.conversion import convert as converted
     from segre.finding import claim_in_words
 
     extension(certificate, (".json",))
