@@ -77,9 +77,9 @@ def groups(spec: Network, i: int) -> list[Heads]:
     ]
 
 
-def stack(spec: Network, kind: type[Graph] = Graph) -> Graph:
+def stack(spec: Network) -> Graph:
     """The network of a spec."""
-    graph = kind((spec.layers[0].width_in, spec.t))
+    graph = Graph((spec.layers[0].width_in, spec.t))
     x = graph.input
     for number, rank in enumerate(reached(spec)):
         graph.stage = number
