@@ -30,7 +30,6 @@ ORDER = [
     {"optimum"},
     {"kernel"},
     {"certificate"},
-    {"conversion"},
     {"variety"},
     {"checkpoint"},
     {"checkpoints"},

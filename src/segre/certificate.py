@@ -2,6 +2,10 @@
 
 docs/certificate.md defines every field. `segre.kernel` checks it with independent code; what it
 does not confirm is not claimed. The same spec and seed give the same bytes.
+
+Certificates of versions 1 to 5 are converted: point, minor and witnesses stay, and symmetries,
+which those versions named by kind, are listed as spaces. Nothing is believed: `segre verify` checks
+what comes out.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ import numpy as np
 from flint import nmod_mat
 
 from segre.architectures import Architecture, digest_of
-from segre.errors import SegreError, TooLargeError, UnsupportedError
+from segre.errors import CertificateError, SegreError, TooLargeError, UnsupportedError
 from segre.fields.interface import Array
 from segre.fields.prime import Prime
 from segre.files import whole_file
@@ -28,7 +32,15 @@ from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.point import Point
 from segre.geometry.progress import Progress, quiet
 from segre.kernel import random
-from segre.kernel.document import FORMAT, VERSION, RejectionError, examine, read_spec
+from segre.kernel.document import (
+    FORMAT,
+    VERSION,
+    RejectionError,
+    examine,
+    parsed_spec,
+    read,
+    read_spec,
+)
 from segre.kernel.graph import Graph
 from segre.kernel.network import graph_of
 from segre.kernel.spaces import accepted
@@ -40,6 +52,9 @@ from segre.theorems import Application, apply
 from segre.values import quote
 
 LARGEST_SAMPLED = 2_000  # parameters: random points take as long as the rest
+_BY_THEOREM = 3  # the version of a certificate by theorem, of 1 to 5
+_LOWER = {"minor-mod-p": "minor", "ball-minor": "balls"}  # as versions 1 to 5 named it
+_ALTERED = "the file was altered or damaged after it was written"
 By = Literal["auto", "exact", "theorem"]
 
 
@@ -97,11 +112,10 @@ def certificate_of(proof: Proof, progress: Progress = quiet) -> dict[str, Any]:
         "roots": _roots(proof),
     }
     upper, section = min(_uppers(proof, graph), key=lambda one: one[0])
+    certain = None
     if upper > lower and net.parameters <= LARGEST_SAMPLED:
-        certain = sealed(net, lower, lower, {**sections, "upper": {"kind": "random"}})
-        if (found := at_random_points(certain, graph, progress)) is not None:
-            return sealed(net, lower, lower, {**sections, "upper": found})
-    return sealed(net, lower, upper, {**sections, "upper": section})
+        certain = _certain(net, lower, sections, graph, progress)
+    return certain or sealed(net, lower, upper, {**sections, "upper": section})
 
 
 def sealed(
@@ -153,31 +167,82 @@ def spaces_of(net: Architecture, graph: Graph, prime: int, seed: int) -> tuple[i
     return net.parameters - rank, {"kind": "spaces", "spaces": listed, "rank": rank}
 
 
-def at_random_points(
-    document: Mapping[str, Any], graph: Graph, progress: Progress = quiet
+def _certain(
+    net: Architecture, lower: int, sections: Mapping[str, Any], graph: Graph, progress: Progress
 ) -> dict[str, Any] | None:
-    """The section of the random check, if it confirms the lower bound of a certificate."""
-    certificate = examine(document)
+    """The certificate in which random points confirm the lower bound, if they do."""
+    certificate = examine(sealed(net, lower, lower, {**sections, "upper": {"kind": "random"}}))
     try:
-        found = random.section(certificate, graph)
-        sections = {**certificate.sections, "upper": found}
-        random.check(replace(certificate, sections=sections), graph, progress)
+        every = {**sections, "upper": random.section(certificate, graph)}
+        random.check(replace(certificate, sections=every), graph, progress)
     except RejectionError:
         return None
-    return found
+    return sealed(net, lower, lower, every)
 
 
 def certificate_by_theorem(applied: Application) -> dict[str, Any]:
     """An application of a theorem as a certificate."""
-    number, nothing = applied.bound.value, dict.fromkeys(("point", "independence", "roots"))
     hypotheses = [
         {"name": one.name, "left": one.left, "relation": one.relation, "right": one.right}
         for one in applied.hypotheses
     ]
     counted = [{"name": name, "dimension": n} for name, n in applied.symmetries.items()]
-    lower = {"kind": "theorem", "name": applied.theorem.name, "hypotheses": hypotheses}
-    upper = {"kind": "theorem", "symmetries": counted}
-    return sealed(applied.spec, number, number, {**nothing, "lower": lower, "upper": upper})
+    given = {"name": applied.theorem.name, "hypotheses": hypotheses, "symmetries": counted}
+    return _by_theorem(applied.spec, applied.bound.value, given)
+
+
+def _by_theorem(net: Architecture, number: int, given: Mapping[str, Any]) -> dict[str, Any]:
+    nothing = dict.fromkeys(("point", "independence", "roots"))
+    lower = {"kind": "theorem", "name": given["name"], "hypotheses": given["hypotheses"]}
+    upper = {"kind": "theorem", "symmetries": given["symmetries"]}
+    return sealed(net, number, number, {**nothing, "lower": lower, "upper": upper})
+
+
+def convert(source: str | Path | Mapping[str, Any], progress: Progress = quiet) -> dict[str, Any]:
+    """The certificate that says the same in the version of today.
+
+    Refused if the upper bound needs a symmetry that is no longer listed, and random points do not
+    make the lower bound certain.
+    """
+    document, fault = read(source, range(1, VERSION))
+    if fault is not None or document.get("checksum") != checksum(document):
+        raise CertificateError(f"certificate: {fault or _ALTERED}")
+    try:
+        return _converted(document, progress)
+    except (KeyError, TypeError, AttributeError, RejectionError) as error:
+        version = document["version"]
+        raise CertificateError(
+            f"certificate: not as version {version} describes it ({error})"
+        ) from None
+
+
+def _converted(document: dict[str, Any], progress: Progress) -> dict[str, Any]:
+    spec, claim = parsed_spec(document["spec"]), document["claim"]
+    if document["version"] == _BY_THEOREM:
+        return _by_theorem(spec, claim["upper"], document["theorem"])
+    prime, seed, given = document["prime"], document["seed"], document["upper"]
+    sections = {
+        "point": {"seed": seed, "prime": prime},
+        "lower": {**document["lower"], "kind": _LOWER[document["lower"]["kind"]]},
+        "independence": document["independence"],
+        "roots": document.get("roots") or None,
+    }
+    upper, graph = claim["upper"], graph_of(spec)
+    if given["kind"] == "symmetries":
+        upper, given = spaces_of(spec, graph, prime, seed)
+    elif given["kind"] == "within":
+        other = parsed_spec(given["spec"])
+        upper, inner = spaces_of(other, graph_of(other), prime, seed)
+        given = {"kind": "within", "spec": other.document(), "upper": inner}
+    if upper <= claim["upper"]:
+        return sealed(spec, claim["lower"], upper, {**sections, "upper": given})
+    certain = _certain(spec, claim["lower"], sections, graph, progress)
+    if certain is None:
+        raise UnsupportedError(
+            f"the certificate bounds the dimension of {spec} by {claim['upper']} with symmetries "
+            f"that version {VERSION} does not list; write a new one with segre certify"
+        )
+    return certain
 
 
 def checksum(document: Mapping[str, Any]) -> str:

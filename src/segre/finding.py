@@ -342,6 +342,7 @@ class Finding(Tabular):
         *,
         symmetries: tuple[Symmetry, ...] = (),
         notes: tuple[str, ...] = (),
+        regions: tuple[str, ...] = (),
         seed: int = 0,
     ) -> Finding:
         """The finding that follows from one or two bounds."""
@@ -352,13 +353,16 @@ class Finding(Tabular):
             )
         if lower is None and upper is None:
             raise ValueError("a finding needs at least one bound")
-        found = cls(spec, "upper-bound", symmetries=symmetries, notes=notes, seed=seed)
-        if upper is not None:
-            found = replace(found, upper=upper.value, upper_evidence=upper.evidence)
-        if lower is None:
-            return found
-        status: Status = "proved" if lower.value == found.upper else "lower-bound"
-        return replace(found, status=status, lower=lower.value, lower_evidence=lower.evidence)
+        status: Status = "upper-bound" if lower is None else "lower-bound"
+        if lower is not None and upper is not None and lower.value == upper.value:
+            status = "proved"
+        known: dict[str, Any] = {}
+        for side, bound in (("lower", lower), ("upper", upper)):
+            if bound is not None:
+                known |= {side: bound.value, f"{side}_evidence": bound.evidence}
+        return cls(
+            spec, status, **known, symmetries=symmetries, notes=notes, regions=regions, seed=seed
+        )
 
     def document(self) -> dict[str, Any]:
         """The finding as plain data, for JSON."""

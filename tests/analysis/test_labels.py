@@ -11,7 +11,9 @@ import segre
 from segre.analysis.heads import special_layers
 from segre.analysis.part import Status
 from segre.analysis.run import Analysis
-from segre.checkpoint.info import Product, Units, _special_heads, _special_units
+from segre.checkpoint.info import Product, _special_heads
+from segre.checkpoint.strata import Units, special_units
+from segre.checkpoint.units import UNITS
 from segre.models import PRESETS
 from segre.report.blocks import Table
 from segre.report.views import page_of
@@ -88,9 +90,14 @@ def test_one_number_of_a_large_model_has_one_label(name: str) -> None:
 def test_what_is_nearly_special_is_not_counted_as_special() -> None:
     """By the words of `segre model info` themselves."""
     near = _special_heads("QK", (Product((1.0, 1e-7), 2),), 1e-16)
-    weak = _special_units("MLP units", Units(8, dead=(), weak=(3,), duplicates=()))
+    weak = special_units(UNITS, Units(8, dead=(), weak=(3,), duplicates=()))
     lacking = _special_heads("OV", (Product((1.0, 0.0), 1),), 1e-16)
-    words = ((), tuple(near), tuple(weak), (*tuple(lacking), "QK nearly lacks rank in heads 1"))
+    words = (
+        (),
+        tuple(near),
+        tuple(x.text for x in weak),
+        (*tuple(lacking), "QK nearly lacks rank in heads 1"),
+    )
     assert [len(one) for one in words] == [0, 1, 1, 2]
     info: Any = SimpleNamespace(
         layers=[SimpleNamespace(number=n, special=one) for n, one in enumerate(words, 1)]

@@ -16,7 +16,7 @@ import transformers
 
 from segre.checkpoint.canonical import canonical_parts, moved_parts
 from segre.checkpoint.commands import info
-from segre.checkpoint.info import Info, Product, describe
+from segre.checkpoint.info import Info, Product
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model
 from segre.checkpoint.saving import saving
@@ -43,7 +43,7 @@ def zoo(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 def measured(path: Path) -> Info:
     with Model.open(path) as model:
-        return describe(model)
+        return info(model)
 
 
 def written(source: Path, target: Path, parts: Parts) -> Path:

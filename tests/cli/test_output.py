@@ -109,8 +109,8 @@ def test_an_answer_has_a_document_and_words(zoo: list[Any]) -> None:
     for answer in zoo:
         assert isinstance(answer, Documented), type(answer)
         assert isinstance(json.loads(strict_json(answer.document())), dict)
-        assert printed(lambda answer=answer: output.emit(answer)).strip(), type(answer)
-        as_json = printed(lambda answer=answer: output.emit(answer, "json"))
+        assert printed(lambda answer=answer: output.Out().emit(answer)).strip(), type(answer)
+        as_json = printed(lambda answer=answer: output.Out("json").emit(answer))
         assert as_json == strict_json(answer.document(), indent=2, sort_keys=True) + "\n"
 
 
@@ -121,7 +121,7 @@ def test_no_terminal_is_too_narrow_for_an_answer(
 
     def characters(answer: Any, columns: int) -> Counter[str]:
         monkeypatch.setenv("COLUMNS", str(columns))
-        return Counter("".join(printed(lambda: output.emit(answer)).split()))
+        return Counter("".join(printed(lambda: output.Out().emit(answer)).split()))
 
     for answer in zoo:
         wide = characters(answer, 500)
@@ -160,15 +160,15 @@ def test_every_renderer_has_its_place() -> None:
 
 def test_what_nobody_prints_is_refused() -> None:
     with pytest.raises(TypeError, match="nothing says what a dict consists of"):
-        output.emit({})  # type: ignore[arg-type]
+        output.Out().emit({})  # type: ignore[arg-type]
 
 
 def test_data_and_lines_are_beside_the_answer() -> None:
     found = segre.dimension("softmax/d=2,2/a=1/t=2")
     beside = {"data": {"file": "x.json"}, "lines": ["file: x.json"]}
-    alone, as_text = (printed(lambda m=m: output.emit(found, **m)) for m in ({}, beside))
+    alone, as_text = (printed(lambda m=m: output.Out().emit(found, **m)) for m in ({}, beside))
     assert as_text == f"{alone}file: x.json\n"
-    as_json = json.loads(printed(lambda: output.emit(found, "json", **beside)))
+    as_json = json.loads(printed(lambda: output.Out("json").emit(found, **beside)))
     assert as_json == {**json.loads(strict_json(found.document())), "file": "x.json"}
 
 

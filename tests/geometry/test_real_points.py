@@ -10,7 +10,7 @@ from bench.random_specs import random_transformer
 from segre.certificate import certify
 from segre.fields.ball import Ball
 from segre.fields.formal import Formal
-from segre.geometry.alive import can_die, points_to_try
+from segre.geometry.alive import points_to_try
 from segre.geometry.balls import bordered
 from segre.geometry.dimension import dimension
 from segre.geometry.independence import only_in_balls
@@ -108,7 +108,7 @@ def _lively(spec, seed: int) -> bool:
 
 def test_without_units_that_die_any_points_will_do() -> None:
     spec = architecture("transformer/d=2/mlp=gelu/ff=2/t=2")
-    assert not can_die(spec)
+    assert not spec.piecewise
     assert points_to_try(spec, 5, 2)[0] == 5
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from bench.faults.certificates import STACKS, altered, sealed
 
-from segre.conversion import convert
+from segre.certificate import convert
 from segre.errors import CertificateError, SpecError, TooLargeError
 from segre.kernel import verify
 from segre.kernel.document import sha256

@@ -160,8 +160,9 @@ def test_sinks_and_spectra_of_queries() -> None:
         P = rng.dirichlet(np.full(tokens, 0.1 if seed % 2 else 3.0), (layers, count, tokens))
         P[..., int(rng.integers(tokens))] += rng.random((layers, count, 1))
         P /= P.sum(axis=-1, keepdims=True)
-        seen = Seen(patterns=P, tokens=tokens, spec=SimpleNamespace(causal=False))
         attended = P[:, :, 2:].mean(axis=2)
+        spec = SimpleNamespace(causal=False)
+        seen = Seen(patterns=P, attention=attended, tokens=tokens, spec=spec)
         values = attended.max(axis=-1)
         for one in of(heads.find_sinks, seen, values):
             mine = (attended.argmax(axis=-1) == one.token) & (values > 0.3)

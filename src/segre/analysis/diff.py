@@ -22,7 +22,7 @@ from segre.checkpoint.inputs import common_inputs, longest, token_texts
 from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.one_form import in_one_form
 from segre.checkpoint.outputs import furthest, outputs, random_tokens, relative
-from segre.checkpoint.overflow import within_float64
+from segre.checkpoint.overflow import on_models
 from segre.checkpoint.small import Small, name_of, outputs_of, small
 from segre.errors import SegreError, SpecError
 from segre.fields.interface import Array
@@ -244,7 +244,7 @@ def diff(
     return of_checkpoints(one, two, text, inputs, length, seed, progress)
 
 
-@within_float64(2)
+@on_models(2)
 def of_checkpoints(
     one: Source,
     two: Source,
@@ -255,34 +255,33 @@ def of_checkpoints(
     progress: Progress = no_progress,
 ) -> Diff:
     """What changed from one checkpoint to the other, layer by layer."""
-    with Model.open(one) as first, Model.open(two) as second:
-        a, b, common = in_one_form(first, second)
-        require_same_architecture(a, b)
-        kind, batches = "random tokens", [random_tokens(a.spec, seed)]
-        if text is not None:
-            most = min(length, *(longest(model.spec) or length for model in (a, b)))
-            read, batches = common_inputs(first, second, text, count=inputs, length=most)
-            kind = str(text) if read is None else read.kind
-            if max(int(tokens.words.max()) for tokens in batches) >= a.spec.vocab:
-                raise SpecError(f"text {quote(str(text))}: has tokens that only one model knows")
-        found = changes(a, b, progress)
-        found.heads, found.units, tops = (
-            sorted(spots, key=lambda spot: -spot.distance)[:MOST]
-            for spots in (found.heads, found.units, found.tokens)
-        )
-        words = token_texts(first, [spot.number for spot in tops])
-        found.tokens = [replace(spot, text=words.get(spot.number, "")) for spot in tops]
-        changed, ignored = config_changes(first.store.config, second.store.config)
-        return Diff(
-            first.name,
-            second.name,
-            changed,
-            ignored,
-            found,
-            _outputs_apart(a, b, kind, batches, text is not None, progress),
-            max(a.roundoff(), b.roundoff()),
-            common,
-        )
+    a, b, common = in_one_form(one, two)
+    require_same_architecture(a, b)
+    kind, batches = "random tokens", [random_tokens(a.spec, seed)]
+    if text is not None:
+        most = min(length, *(longest(model.spec) or length for model in (a, b)))
+        read, batches = common_inputs(one, two, text, count=inputs, length=most)
+        kind = str(text) if read is None else read.kind
+        if max(int(tokens.words.max()) for tokens in batches) >= a.spec.vocab:
+            raise SpecError(f"text {quote(str(text))}: has tokens that only one model knows")
+    found = changes(a, b, progress)
+    found.heads, found.units, tops = (
+        sorted(spots, key=lambda spot: -spot.distance)[:MOST]
+        for spots in (found.heads, found.units, found.tokens)
+    )
+    words = token_texts(one, [spot.number for spot in tops])
+    found.tokens = [replace(spot, text=words.get(spot.number, "")) for spot in tops]
+    changed, ignored = config_changes(one.store.config, two.store.config)
+    return Diff(
+        one.name,
+        two.name,
+        changed,
+        ignored,
+        found,
+        _outputs_apart(a, b, kind, batches, text is not None, progress),
+        max(a.roundoff(), b.roundoff()),
+        common,
+    )
 
 
 def config_changes(

@@ -32,6 +32,7 @@ _STEPS = 72  # of the curve
 _EVERY = 9  # steps between two places at which the output is computed
 _TOKENS = 8
 _LARGEST = 2_000  # parameters of a stack whose weights are drawn for this
+Pieces = dict[str, Array]  # the weights that move
 
 
 @dataclass(frozen=True)
@@ -95,8 +96,8 @@ def _of_stack(spec: Network, bench: Workbench) -> Fiber | None:
     moved = [turned(weights, float(s)) for s in steps]
     curve = [[one.layers[0].W_Q[0, 0, 0], one.layers[0].W_Q[0, 1, 0]] for one in moved]
     return _measured(
-        lambda vector: forward(Real(), spec, vector, X),
-        [one.vector for one in moved[::_EVERY]],
+        lambda own: forward(Real(), spec, own["weights"], X),
+        [{"weights": one.vector} for one in moved[::_EVERY]],
         seed,
         where="the first head",
         output="the output",
@@ -116,30 +117,25 @@ def _of_model(bench: Workbench) -> Fiber | None:
     spec = at_length(loaded.spec, tokens.length)
     x = embed(loaded, tokens, field)
     stored = sublayer_weights(loaded, 1, ATTENTION)
-    names = [name for name in ("W_V", "b_V", "W_O") if name in stored]
-    shapes = [stored[name][0].shape for name in names]
+    first_head = {name: stored[name][0] for name in ("W_V", "b_V", "W_O") if name in stored}
 
-    def flat(s: float) -> Array:
+    def at(s: float) -> Pieces:
         G = np.eye(loaded.spec.dv)
         G[:2, :2] = turn(s)
-        own = {name: stored[name][0] for name in names}
         inverse = np.linalg.inv(G)
-        pieces = [own[n] @ inverse if n == "W_O" else G @ own[n] for n in names]
-        return np.concatenate([piece.ravel() for piece in pieces])
+        return {n: w @ inverse if n == "W_O" else G @ w for n, w in first_head.items()}
 
-    def output(vector: Array) -> Array:
-        cuts = np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1]
-        w = dict(stored)
-        for name, piece, shape in zip(names, np.split(vector, cuts), shapes, strict=True):
-            w[name] = stored[name].copy()
-            w[name][0] = piece.reshape(shape)
+    def output(own: Pieces) -> Array:
+        w = {name: x.copy() if name in own else x for name, x in stored.items()}
+        for name, piece in own.items():
+            w[name][0] = piece
         return np.asarray(sublayer(field, w, x, spec=spec, layer=1, number=ATTENTION))
 
     first = stored["W_V"][0, 0, :2, :1]
     steps = np.linspace(0, 2 * np.pi, _STEPS + 1)
     return _measured(
         output,
-        [flat(float(s)) for s in steps[::_EVERY]],
+        [at(float(s)) for s in steps[::_EVERY]],
         bench.seed,
         where="head 1 of layer 1" if loaded.spec.group == 1 else "the first heads of layer 1",
         output="the output of their layer" if loaded.spec.group > 1 else "the output of its layer",
@@ -150,21 +146,25 @@ def _of_model(bench: Workbench) -> Fiber | None:
 
 
 def _measured(
-    function: Callable[[Array], Array], points: list[Array], seed: int, **known: Any
+    function: Callable[[Pieces], Array], points: list[Pieces], seed: int, **known: Any
 ) -> Fiber:
     """The rest of the numbers, from weights along the curve; the first are those that are given."""
-    start = points[0]
+    start, rng = points[0], np.random.default_rng(seed)
     before = function(start)
 
-    def apart(vector: Array) -> float:
-        return float(np.linalg.norm(function(vector) - before) / np.linalg.norm(before))
+    def apart(own: Pieces) -> float:
+        return float(np.linalg.norm(function(own) - before) / np.linalg.norm(before))
 
-    lengths = [float(np.linalg.norm(point - start)) for point in points]
-    step = np.random.default_rng(seed).standard_normal(len(start))
-    step *= max(lengths) / np.linalg.norm(step)
+    lengths = [_size({n: w - start[n] for n, w in point.items()}) for point in points]
+    step = {name: rng.standard_normal(w.shape) for name, w in start.items()}
+    scale = max(lengths) / _size(step)
     return Fiber(
-        moved=max(lengths) / float(np.linalg.norm(start)),
+        moved=max(lengths) / _size(start),
         changed=max(apart(point) for point in points[1:]),
-        random=apart(start + step),
+        random=apart({name: w + scale * step[name] for name, w in start.items()}),
         **known,
     )
+
+
+def _size(own: Pieces) -> float:
+    return float(np.linalg.norm(np.concatenate([w.ravel() for w in own.values()])))

@@ -20,6 +20,7 @@ from segre.geometry.dimension import without_computing
 from segre.kernel import Verdict, verify
 from segre.models.instances import small_instance
 from segre.transformer.spec import Transformer
+from segre.values import counted
 
 
 def what_is_proved(bench: Workbench) -> Part:
@@ -124,11 +125,9 @@ def _meeting(met: int, instances: Sized) -> str:
 
 
 def _instance(spec: Architecture, claim: dict[str, Any], verdict: Verdict) -> dict[str, Any]:
-    layers = spec.depth
-    width = spec.width
     return {
         "spec": str(spec),
-        "name": f"{layers} layer{'s' * (layers != 1)}, width {width}",
+        "name": f"{counted(spec.depth, 'layer')}, width {spec.width}",
         **{key: claim[key] for key in ("parameters", "lower", "upper")},
         "status": _known_by(claim),
         "proved_by": verdict.kind if claim["status"] == "proved" else None,

@@ -7,19 +7,18 @@ which it exceeds the straight line between its values at the two ends.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from segre.checkpoint.function import require_same_architecture, require_same_scale
-from segre.checkpoint.inputs import common_inputs
+from segre.checkpoint.inputs import Inputs, common_inputs, longest, require_tokens
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model, Progress, no_progress
-from segre.checkpoint.overflow import within_float64
+from segre.checkpoint.overflow import on_models
 from segre.errors import SpecError, UnsupportedError
 from segre.fields import Real
 from segre.fields.interface import Array
@@ -76,16 +75,12 @@ class Barriers(Unbounded, Shown):
     name: str
     lines: tuple[Line, ...]
     on: str  # which tokens
+    status: ClassVar[Status] = "measured"
 
     @property
     def value(self) -> float:
         """The barrier on the line to the last checkpoint."""
         return self.lines[-1].barrier
-
-    @property
-    def status(self) -> Status:
-        """Losses are measured, in floats."""
-        return "measured"
 
     @property
     def how(self) -> str:
@@ -101,7 +96,7 @@ class Barriers(Unbounded, Shown):
         }
 
 
-@within_float64(2)
+@on_models(1 << 20)
 def barrier(
     one: Source,
     *others: Source,
@@ -132,21 +127,18 @@ def barrier(
     if (text is None) == (tokens is None):
         raise SpecError("barrier needs inputs; give a text, or tokens")
     shares = tuple(float(t) for t in np.linspace(0, 1, points))
-    name, lines, on = "", [], ""
+    lines, on = [], ""
     for number, two in enumerate(others):
-        with ExitStack() as opened:
-            a, b = (opened.enter_context(Model.open(each)) for each in (one, two))
-            _require_next_tokens(a)
-            require_same_architecture(a, b)
-            require_same_scale(a, b)
-            on, batches = _inputs(a, b, text, tokens, length)
-            losses = []
-            for done, share in enumerate(shares):
-                progress("losses", number * points + done, len(others) * points)
-                losses.append(loss(Between(a, b, share), batches))
-            lines.append(Line(b.name, shares, tuple(losses)))
-            name = a.name
-    return Barriers(name, tuple(lines), on)
+        _require_next_tokens(one)
+        require_same_architecture(one, two)
+        require_same_scale(one, two)
+        on, batches = _inputs(one, two, text, tokens, length)
+        losses = []
+        for done, share in enumerate(shares):
+            progress("losses", number * points + done, len(others) * points)
+            losses.append(loss(Between(one, two, share), batches))
+        lines.append(Line(two.name, shares, tuple(losses)))
+    return Barriers(one.name, tuple(lines), on)
 
 
 def _inputs(
@@ -161,19 +153,18 @@ def _inputs(
         inputs, batches = common_inputs(model, two, text, length=length)
         assert inputs is not None
         return inputs.said, batches
-    words, most = np.asarray(tokens), model.spec.vocab - 1
+    words = np.asarray(tokens)
     if words.ndim != 2 or words.dtype.kind not in "iu" or words.shape[1] < 2 or not words.size:
         raise SpecError(
             "tokens are not valid; give a matrix of whole numbers with one sequence in each row"
         )
-    if words.min() < 0 or words.max() > most:
-        raise SpecError(f"tokens: {words.max()} is not in the vocabulary; allowed: 0 to {most}")
-    longest = model.spec.positions - model.spec.offset
-    if model.spec.positions and words.shape[1] > longest:
+    require_tokens(model, words)
+    most = longest(model.spec)
+    if most is not None and words.shape[1] > most:
         raise SpecError(
-            f"tokens: {words.shape[1]} in a row, but the model has {longest} positions; give fewer"
+            f"tokens: {words.shape[1]} in a row, but the model has {most} positions; give fewer"
         )
-    return f"given tokens ({len(words)} x {words.shape[1]})", [Tokens(words)]
+    return Inputs((words,), "given tokens").said, [Tokens(words)]
 
 
 def _require_next_tokens(model: Model) -> None:

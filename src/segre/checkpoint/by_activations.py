@@ -20,7 +20,7 @@ from segre.checkpoint.likeness import unit_elements
 from segre.checkpoint.match import Finder, best_stream, match_layer, match_stream
 from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.reduce import reduced
-from segre.checkpoint.units import signed
+from segre.checkpoint.units import NAMES, dense, signed
 from segre.fields import Real
 from segre.fields.interface import Array
 from segre.symmetry.compact import Elements, act, of_stream, stream_freedom
@@ -32,6 +32,7 @@ READERS = ("W_Q", "W_K", "W_V")  # of the stream, in a layer without latents
 OF_LATENTS = ("A_Q", "A_K", "R_K")
 READ, UNITS = "ln1.hook_normalized", "mlp.hook_post"  # points: what attention reads, and units
 WATCHED = (READ, UNITS, SHARED)
+POINTS = {"W": UNITS, "S": SHARED}  # by what names of tensors begin with
 
 
 # --- running reduced weights ----------------------------------------------------------------------
@@ -165,7 +166,8 @@ class Watched(Finder):
 
 def _values(w: Tensors, seen: Tensors) -> Tensors:
     """The tensors of a layer, with values on tokens in the place of maps that read the stream."""
-    out, x = dict(w), _of_stream(seen, READ)
+    out = dict(w)
+    x: Array = seen[READ].reshape(seen[READ].shape[-2:])
     for name in OF_LATENTS if "A_K" in w else READERS:
         if name in w:
             bias = out.pop(name.replace("W", "b"), 0.0) if name in READERS else 0.0
@@ -173,28 +175,20 @@ def _values(w: Tensors, seen: Tensors) -> Tensors:
     return out
 
 
-def _of_stream(seen: Tensors, name: str) -> Array:
-    """What a map is given, of axes of length one but for the last two."""
-    return seen[name].reshape(seen[name].shape[-2:])
-
-
 def _units(
     spec: Transformer, part: str, found: Elements, w: tuple[Tensors, Tensors], seen: list[Tensors]
 ) -> Elements:
     """Units assigned to units, of every pair of experts that was found, or of the layer."""
     out: Elements = {}
-    if "units" in found:
-        held = [x[UNITS].reshape(-1, *x[UNITS].shape[-2:]) for x in seen]
-        down = [x["W_down"].reshape(-1, *x["W_down"].shape[-2:]) for x in w]
-        if "experts" in found:
-            order = found["experts"][0].astype(int)
-            held[1], down[1] = held[1][order], down[1][order]
-        every = [_match(spec, *each) for each in zip(*held, *down, strict=True)]
-        out |= unit_elements(spec, part, "units", every)
-    if "shared" in found:
-        ours, theirs = (_of_stream(x, SHARED) for x in seen)
-        pair = _match(spec, ours, theirs, w[0]["S_down"], w[1]["S_down"])
-        out |= unit_elements(spec, part, "shared", [pair])
+    for kind, point in POINTS.items():
+        if (name := NAMES[kind]) in found:
+            held = [x[point].reshape(-1, *x[point].shape[-2:]) for x in seen]
+            down = [np.stack([own["W_down"] for own in dense(x, kind)]) for x in w]
+            if "experts" in found and point == UNITS:
+                order = found["experts"][0].astype(int)
+                held[1], down[1] = held[1][order], down[1][order]
+            every = [_match(spec, *each) for each in zip(*held, *down, strict=True)]
+            out |= unit_elements(spec, part, name, every)
     return out
 
 

@@ -16,17 +16,16 @@ import numpy as np
 
 from segre.checkpoint.align import Alignment, Nearness, nearer
 from segre.checkpoint.canonical import canonical_parts, moved_parts
-from segre.checkpoint.comparison import Check, Comparison
 from segre.checkpoint.function import require_same_architecture
 from segre.checkpoint.gguf import convert
-from segre.checkpoint.info import Info, describe
+from segre.checkpoint.info import info
 from segre.checkpoint.inputs import Way
 from segre.checkpoint.layout import Tensors, place_of
 from segre.checkpoint.model import Model, Progress, no_progress
 from segre.checkpoint.opening import in_place, write_back
 from segre.checkpoint.outputs import furthest, outputs, random_tokens
-from segre.checkpoint.overflow import within_float64
-from segre.checkpoint.same import check_blocks, outputs_tolerance, same_checkpoint
+from segre.checkpoint.overflow import on_models
+from segre.checkpoint.same import check, outputs_tolerance, same
 from segre.checkpoint.saving import Saved, converted, saving
 from segre.checkpoint.shrunk import expand, shrink
 from segre.checkpoint.sizes import apart, inner
@@ -95,23 +94,7 @@ class Written(Saved, Tabular):
         }
 
 
-@within_float64(1)
-def info(directory: Source, progress: Progress = no_progress) -> Info:
-    """The pieces of a checkpoint, its redundant parameters, and measurements of its weights.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> from segre.checkpoint.example import example
-    >>> with TemporaryDirectory() as folder:
-    ...     model = example(f"{folder}/model")
-    ...     found = info(model)
-    >>> found.parameters, len(found.layers), found.redundancy.redundancy["total"]
-    (1176, 2, 140)
-    """
-    with Model.open(directory) as model:
-        return describe(model, progress)
-
-
-@within_float64(1)
+@on_models(1)
 def canonical(
     directory: Source,
     target: Where | None = None,
@@ -130,12 +113,11 @@ def canonical(
     >>> written.agrees, written.what
     (True, 'the normal form, with the same function')
     """
-    with Model.open(directory) as model:
-        parts, what = canonical_parts(model), "the normal form, with the same function"
-        return _write(model, parts, target, what, report=report, seed=seed, progress=progress)
+    parts, what = canonical_parts(directory), "the normal form, with the same function"
+    return _write(directory, parts, target, what, report=report, seed=seed, progress=progress)
 
 
-@within_float64(1)
+@on_models(1)
 def move(
     directory: Source,
     target: Where | None = None,
@@ -154,49 +136,12 @@ def move(
     >>> written.agrees, written.what
     (True, 'different weights (seed 1) with the same function')
     """
-    with Model.open(directory) as model:
-        parts, what = moved_parts(model, seed), f"different weights (seed {seed})"
-        what = f"{what} with the same function"
-        return _write(model, parts, target, what, report=report, seed=seed, progress=progress)
+    parts, what = moved_parts(directory, seed), f"different weights (seed {seed})"
+    what = f"{what} with the same function"
+    return _write(directory, parts, target, what, report=report, seed=seed, progress=progress)
 
 
-@within_float64(2)
-def same(
-    one: Source, two: Source, *, seed: int = 0, progress: Progress = no_progress
-) -> Comparison:
-    """Whether two checkpoints are the same function.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> from segre.checkpoint.example import example
-    >>> with TemporaryDirectory() as folder:
-    ...     model = example(f"{folder}/model")
-    ...     other = example(f"{folder}/other", seed=1)
-    ...     found = same(model, other)
-    >>> found.verdict, found.first is not None
-    ('different', True)
-    """
-    with Model.open(one) as a, Model.open(two) as b:
-        return same_checkpoint(a, b, seed=seed, progress=progress)
-
-
-@within_float64(2)
-def check(one: Source, two: Source, witness: Where, *, progress: Progress = no_progress) -> Check:
-    """All blocks of two checkpoints, compared in the basis of a `witness`: a file of `same`.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> from segre.checkpoint.example import example
-    >>> with TemporaryDirectory() as folder:
-    ...     model = example(f"{folder}/model")
-    ...     moved = move(model, f"{folder}/moved").directory
-    ...     same(model, moved).witness.write(f"{folder}/witness.safetensors")
-    ...     check(model, moved, f"{folder}/witness.safetensors").value
-    True
-    """
-    with Model.open(one) as a, Model.open(two) as b:
-        return Check(check_blocks(a, b, witness, progress))
-
-
-@within_float64(2)
+@on_models(2)
 def align(
     one: Source,
     two: Source,
@@ -227,15 +172,14 @@ def align(
     >>> before > 0.5, after < 1e-5
     (True, True)
     """
-    with Model.open(one) as a, Model.open(two) as b:
-        way = Way(by, text, rounds, seed, length, untie)
-        a, b = way.opened(a), way.opened(b)
-        said, batches = way.inputs(a, b)
-        alignment = Alignment(a, b, rounds, progress, batches)
-        how: dict[str, Any] = {"report": report, "seed": seed, "progress": progress, "other": a}
-        written = nearer(lambda: _write(b, alignment.parts(), target, **how))
-        blocks = (*alignment.blocks.values(), alignment.total)
-        return replace(written, blocks=blocks, by=said)
+    way = Way(by, text, rounds, seed, length, untie)
+    a, b = way.opened(one), way.opened(two)
+    said, batches = way.inputs(a, b)
+    alignment = Alignment(a, b, rounds, progress, batches)
+    how: dict[str, Any] = {"report": report, "seed": seed, "progress": progress, "other": a}
+    written = nearer(lambda: _write(b, alignment.parts(), target, **how))
+    blocks = (*alignment.blocks.values(), alignment.total)
+    return replace(written, blocks=blocks, by=said)
 
 
 def apply(model: Source, weights: Source) -> None:

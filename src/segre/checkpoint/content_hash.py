@@ -193,7 +193,6 @@ class Hashes(Unbounded, Tabular):
         return stated(self, "models groups", models=[x.document() for x in self.each])
 
 
-@within_float64(1)
 def content_hash(
     model: Source, *, exact: bool = False, progress: Progress = no_progress
 ) -> ContentHash:
@@ -211,14 +210,16 @@ def content_hash(
     >>> one.values == two.values, one.value == two.value, one.compare(two).verdict
     (False, True, 'same function')
     """
-    if (weights := small(model)) is not None:
-        said = name_of(model, weights), values_of(weights)[:LENGTH]
-        return _hashes(*said, sizes_of(weights), () if exact else numbers_of(weights), ["outputs"])
-    with Model.open(model) as opened:
-        architecture, name = str(opened.spec), shown(opened.name)
-        values = _of_values(opened, architecture, progress)
-        every = () if exact else numbers(opened, progress)
-        return _hashes(name, values, architecture, every, opened.parts)
+    with within_float64(model):
+        if (weights := small(model)) is not None:
+            every = () if exact else numbers_of(weights)
+            said = name_of(model, weights), values_of(weights)[:LENGTH], sizes_of(weights)
+            return _hashes(*said, every, ["outputs"])
+        with Model.open(model) as opened:
+            architecture, name = str(opened.spec), shown(opened.name)
+            values = _of_values(opened, architecture, progress)
+            every = () if exact else numbers(opened, progress)
+            return _hashes(name, values, architecture, every, opened.parts)
 
 
 def _hashes(

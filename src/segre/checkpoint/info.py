@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 
 from segre.checkpoint.dtypes import dtype_name
-from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model
-from segre.checkpoint.planes import free_planes
+from segre.checkpoint.overflow import on_models
 from segre.checkpoint.reduce import Reduced, reduced
-from segre.checkpoint.strata import duplicate_units, equal_experts, equal_patterns, listed
-from segre.checkpoint.units import SHARED, UNITS, biased, dead_units, kinds, unit_norms, unit_sizes
+from segre.checkpoint.strata import Units, listed, special_points, units_of
+from segre.checkpoint.units import SHARED, UNITS, kinds
 from segre.errors import UnsupportedError
 from segre.fields.interface import Array
 from segre.fields.threads import threads_for
@@ -28,6 +27,7 @@ from segre.finding import Finding
 from segre.geometry.progress import Progress, quiet
 from segre.geometry.redundancy import counted
 from segre.json_data import stated
+from segre.models import Source
 from segre.models.registry import from_config
 from segre.shown import Tabular
 from segre.symmetry.balance import DEFICIENT
@@ -36,7 +36,6 @@ from segre.symmetry.constants import Constants
 from segre.transformer.spec import Transformer
 
 DEGENERATE = 1e6  # heads with larger condition numbers are named
-WEAK = 1e-6  # units below this fraction of the median are nearly dead
 
 
 @dataclass(frozen=True)
@@ -95,16 +94,6 @@ class Gauge:
     planes: float | None  # rotary planes: largest |log2| of a factor of keys against queries
     units: float | None  # units with a free scale: largest |log2| of the factor of what they read
     norms: Norms
-
-
-@dataclass(frozen=True)
-class Units:
-    """The hidden units of an MLP."""
-
-    count: int
-    dead: tuple[int, ...]  # write nothing at all
-    weak: tuple[int, ...]  # next to nothing, against the median
-    duplicates: tuple[tuple[int, int], ...]  # read the same
 
 
 @dataclass(frozen=True)
@@ -178,8 +167,21 @@ class Info(Tabular):
         )
 
 
-def describe(model: Model, progress: Progress = quiet) -> Info:
-    """Count and measure; one part of the weights is in memory at a time."""
+@on_models(1)
+def info(directory: Source, progress: Progress = quiet) -> Info:
+    """The pieces of a checkpoint, its redundant parameters, and measurements of its weights.
+
+    One part of the weights is in memory at a time.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from segre.checkpoint.example import example
+    >>> with TemporaryDirectory() as folder:
+    ...     model = example(f"{folder}/model")
+    ...     found = info(model)
+    >>> found.parameters, len(found.layers), found.redundancy.redundancy["total"]
+    (1176, 2, 140)
+    """
+    model: Model = directory
     ends, layers = {}, []
     roundoff = model.roundoff()
     for done, found in enumerate(reduced(model, measured=True)):
@@ -227,14 +229,11 @@ def _layer(spec: Transformer, found: Reduced, roundoff: float) -> LayerInfo:
     if spec.qknorm:
         Q, K = Q * w["normq.gain"], K * w["normk.gain"]
     qk = _products(Q.swapaxes(-1, -2), K.swapaxes(-1, -2), roundoff)
-    units = {kind: _units(spec, w, kind) for kind in kinds(w)}
+    units = {kind: units_of(spec, w, kind) for kind in kinds(w)}
     special = (
         *_special_heads("OV", ov, roundoff),
         *_special_heads("QK", qk, roundoff),
-        *_special_patterns(spec, w),
-        *_special_units("MLP units", units.get(UNITS)),
-        *_special_units("shared MLP units", units.get(SHARED)),
-        *_pairs("experts", equal_experts(w), "the same affinities"),
+        *(point.text for point in special_points(spec, found, units)),
     )
     return LayerInfo(
         int(found.part), ov, qk, _gauge(found), units.get(UNITS), units.get(SHARED), special
@@ -297,24 +296,6 @@ def _norms(found: Reduced) -> Norms:
     )
 
 
-def _units(spec: Transformer, w: Tensors, kind: str) -> Units:
-    dead = dead_units(spec, w, kind).ravel()
-    size = unit_sizes(w, kind)
-    if bias := biased(w, kind, "gate"):
-        reads, writes = unit_norms(w, kind)
-        gate = (w[f"{kind}_gate"] ** 2).sum(axis=-1) + w[bias][..., 0] ** 2
-        size = reads * writes * np.sqrt(gate)
-    size = size.ravel()
-    usual = 0.0 if dead.all() else float(np.median(size[~dead]))
-    weak = (size < WEAK * usual) & ~dead
-    pairs = tuple((i + 1, j + 1) for i, j in duplicate_units(spec, w, kind))
-    named = [tuple((np.flatnonzero(chosen) + 1).tolist()) for chosen in (dead, weak)]
-    return Units(len(size), named[0], named[1], pairs)
-
-
-# --- what is special, in words ----------------------------------------------------------------
-
-
 def _special_heads(name: str, heads: tuple[Product, ...], roundoff: float) -> Iterator[str]:
     limit = min(DEGENERATE, 1 / roundoff)
     lacking = np.array([not head.full for head in heads])
@@ -322,26 +303,3 @@ def _special_heads(name: str, heads: tuple[Product, ...], roundoff: float) -> It
     for chosen, how in ((lacking, ""), (near, "nearly ")):
         if chosen.any():
             yield f"{name} is {how}rank-deficient in heads {listed(np.flatnonzero(chosen))}"
-
-
-def _special_patterns(spec: Transformer, w: Tensors) -> Iterator[str]:
-    if spec.qknorm and free_planes(spec, w).any():
-        yield f"{int(free_planes(spec, w).sum())} rotary planes have equal gains"
-    yield from _pairs("heads", equal_patterns(spec, w), "the same attention pattern")
-
-
-def _special_units(name: str, units: Units | None) -> Iterator[str]:
-    if units is None:
-        return
-    for numbers, what in ((units.dead, "zero"), (units.weak, "almost zero")):
-        if numbers:
-            yield f"{name} {listed(np.array(numbers) - 1)} have {what} output"
-    pairs = [(i - 1, j - 1) for i, j in units.duplicates]
-    yield from _pairs(name, pairs, "parallel input weights")
-
-
-def _pairs(name: str, pairs: list[tuple[int, int]], what: str) -> Iterator[str]:
-    """The first pair in words, counted from 1, and how many more there are."""
-    if pairs:
-        more = f" (and {len(pairs) - 1} more pairs)" if len(pairs) > 1 else ""
-        yield f"{name} {pairs[0][0] + 1} and {pairs[0][1] + 1}{more} have {what}"

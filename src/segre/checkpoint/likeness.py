@@ -23,7 +23,7 @@ from segre.checkpoint.elements import (
 )
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.planes import keys, met_keys, planes, queries, rotary_key, still
-from segre.checkpoint.units import as_dense, by_expert, signed
+from segre.checkpoint.units import NAMES, dense, signed
 from segre.fields.interface import Array
 from segre.symmetry.compact import Elements
 from segre.symmetry.orders import expert_order, head_orders, unit_orders
@@ -119,12 +119,10 @@ def match_units(spec: Transformer, part: str, one: Tensors, two: Tensors) -> Ite
     own, group = spec.at(part), unit_orders(spec, part)
     if expert_layer(spec, part):
         yield {"experts": expert_order(spec, part).of(_match_experts(own, one, two))}
-    if "units" in group:
-        every = zip(by_expert(one), by_expert(two), strict=True)
-        yield unit_elements(spec, part, "units", [_match_units(own, a, b) for a, b in every])
-    if "shared" in group:
-        found = _match_units(own, as_dense(one), as_dense(two))
-        yield unit_elements(spec, part, "shared", [found])
+    for kind, name in NAMES.items():
+        if name in group:
+            every = zip(dense(one, kind), dense(two, kind), strict=True)
+            yield unit_elements(spec, part, name, [_match_units(own, a, b) for a, b in every])
 
 
 def unit_elements(

@@ -9,7 +9,6 @@ other layers, tokens or widths (`structure`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, ClassVar, Literal
@@ -27,9 +26,9 @@ from segre.checkpoint.kinship import TRAINED_APART, Kinship, kinship
 from segre.checkpoint.model import Model, Progress, no_progress, unit_roundoff
 from segre.checkpoint.noise import Change, change
 from segre.checkpoint.one_form import in_one_form
-from segre.checkpoint.overflow import within_float64
+from segre.checkpoint.overflow import on_models
 from segre.checkpoint.rounding import differences
-from segre.checkpoint.same import same_checkpoint
+from segre.checkpoint.same import same
 from segre.checkpoint.structure import rebuilt
 from segre.errors import CheckpointError
 from segre.fields.interface import Array
@@ -253,15 +252,15 @@ def _copied(one: Model, two: Model, kin: Kinship, progress: Progress) -> tuple[K
     near = max(NEAR, UNITS * max(one.roundoff(), two.roundoff()))
     if kin.related is False or (kin.related and kin.distance > near):
         return None
-    same = same_checkpoint(one, two, progress=progress)
-    return _same(same, in_place=differences(one, two).in_place) if same.same else None
+    found = same(one, two, progress=progress)
+    return _same(found, in_place=differences(one, two).in_place) if found.same else None
 
 
-def _same(same: Comparison, *, in_place: bool) -> tuple[Kind, str]:
-    if same.verdict == "identical" or in_place:
-        return "identical" if same.verdict == "identical" else "rounded", same.reason
-    exact = same.roundoff is not None and same.roundoff <= EXACT
-    reason = f"{same.reason}; outputs differ by {same.outputs:.2g}"
+def _same(found: Comparison, *, in_place: bool) -> tuple[Kind, str]:
+    if found.verdict == "identical" or in_place:
+        return "identical" if found.verdict == "identical" else "rounded", found.reason
+    exact = found.roundoff is not None and found.roundoff <= EXACT
+    reason = f"{found.reason}; outputs differ by {found.outputs:.2g}"
     return "same function, moved" if exact else "same up to rounding, moved", reason
 
 
@@ -308,7 +307,7 @@ def _changed(found: Change, kin: Kinship, one: Grid, two: Grid) -> tuple[Kind, s
     return next((kind, f"{size}{words}") for seen, kind, words in signs if seen)
 
 
-@within_float64(1 << 20)
+@on_models(1 << 20)
 def lineage(*models: Source, progress: Progress = no_progress) -> Lineage:
     """How two or more checkpoints are related: verdicts on all pairs, distances, a tree.
 
@@ -321,19 +320,17 @@ def lineage(*models: Source, progress: Progress = no_progress) -> Lineage:
     >>> found.verdict, found.groups
     ('same function, moved', (('model', 'moved'),))
     """
-    with ExitStack() as stack:
-        opened = [stack.enter_context(Model.open(model)) for model in models]
-        if len(opened) < 2:
-            raise CheckpointError(
-                "a lineage needs at least two checkpoints; give another model directory"
-            )
-        names = [shown(model.name) for model in opened]
-        if len(set(names)) < len(names):
-            names = [f"{name} ({i})" for i, name in enumerate(names, 1)]
-        pairs = tuple(
-            replace(related_checkpoints(one, two, progress), one=names[i], two=names[j])
-            for (i, one), (j, two) in combinations(enumerate(opened), 2)
+    if len(models) < 2:
+        raise CheckpointError(
+            "a lineage needs at least two checkpoints; give another model directory"
         )
+    names = [shown(model.name) for model in models]
+    if len(set(names)) < len(names):
+        names = [f"{name} ({i})" for i, name in enumerate(names, 1)]
+    pairs = tuple(
+        replace(related_checkpoints(one, two, progress), one=names[i], two=names[j])
+        for (i, one), (j, two) in combinations(enumerate(models), 2)
+    )
     return Lineage(tuple(names), tuple(_among_others(pair, pairs) for pair in pairs))
 
 

@@ -8,7 +8,7 @@ arithmetic with the weights 1 and `weight`).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import nullcontext
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
@@ -18,7 +18,7 @@ from segre.checkpoint.align import Alignment, Nearness, nearer
 from segre.checkpoint.inputs import WAYS, Way, require_same_tokenizer
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model, Progress, no_progress
-from segre.checkpoint.overflow import within_float64
+from segre.checkpoint.overflow import on_models
 from segre.checkpoint.saving import Saved, Saving, saving
 from segre.errors import SpecError
 from segre.files import shown
@@ -69,7 +69,7 @@ class Merged(Saved, Shown):
         }
 
 
-@within_float64(2)
+@on_models(2)
 def merge(
     one: Source,
     two: Source,
@@ -109,23 +109,19 @@ def merge(
     share = (0.5 if task_vector is None else 1.0) if weight is None else weight
     if not isfinite(share):
         raise SpecError(f"weight: {share} is not allowed; allowed: finite numbers, for example 0.5")
-    with ExitStack() as opened:
-
-        def entered(source: Source) -> Model:
-            return way.opened(opened.enter_context(Model.open(source)))
-
-        a, b = entered(one), entered(two)
-        base = None if task_vector is None else entered(task_vector)
+    a, b = way.opened(one), way.opened(two)
+    with nullcontext() if task_vector is None else Model.open(task_vector) as other:
+        base = None if other is None else way.opened(other)
         others = [b] if base is None else [a, b]
         to = a if base is None else base
-        for other in others:
-            require_same_tokenizer(to, other)
+        for each in others:
+            require_same_tokenizer(to, each)
         still, sides, said = by == AS_THEY_ARE, [], "none, merged without alignment"
-        for other in others:
+        for each in others:
             batches: list[Tokens] = []
             if not still:
-                said, batches = way.inputs(to, other)
-            sides.append(Alignment(to, other, rounds, progress, batches, still=still))
+                said, batches = way.inputs(to, each)
+            sides.append(Alignment(to, each, rounds, progress, batches, still=still))
         saved = nearer(lambda: _write(a, base, sides, share, target, progress)).saved
         found = (Aligned(x.two.name, x.one.name, x.total, not x.still) for x in sides)
         return Merged(_formula(share, base is not None, by), share, said, tuple(found), **saved)

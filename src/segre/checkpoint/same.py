@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from segre.checkpoint.comparison import Comparison, Verdict, same_up_to
+from segre.checkpoint.comparison import Check, Comparison, Verdict, same_up_to
 from segre.checkpoint.dtypes import dtype_name
 from segre.checkpoint.evidence import HALF, NEAR, Block, compared_blocks, copies
 from segre.checkpoint.function import (
@@ -32,6 +32,7 @@ from segre.checkpoint.match import Finder
 from segre.checkpoint.model import Model, Progress, bits, coarsest, no_progress
 from segre.checkpoint.one_form import in_one_design
 from segre.checkpoint.outputs import Running, furthest, outputs, random_tokens
+from segre.checkpoint.overflow import on_models
 from segre.checkpoint.rounding import (
     Differences,
     Rounded,
@@ -42,6 +43,7 @@ from segre.checkpoint.rounding import (
 from segre.checkpoint.strata import lost_signs, special_points, special_stream
 from segre.errors import CheckpointError
 from segre.fields.interface import Array
+from segre.models import Source
 from segre.symmetry.compact import of_stream
 from segre.transformer.forward import Tokens
 from segre.transformer.spec import Transformer
@@ -56,16 +58,23 @@ LENGTH = 64  # tokens of an input
 LONGEST = 1024  # of one that is to reach beyond a window, or the context of a rescaling
 
 
-def same_checkpoint(
-    one: Model,
-    two: Model,
-    *,
-    seed: int = 0,
-    progress: Progress = no_progress,
+@on_models(2)
+def same(
+    one: Source, two: Source, *, seed: int = 0, progress: Progress = no_progress
 ) -> Comparison:
-    """Compare two checkpoints: brought to one design where they can be, then by their weights.
+    """Whether two checkpoints are the same function.
 
-    Of vocabularies of different sizes, the tokens that both have are compared.
+    They are brought to one design where they can be, and compared by their weights. Of vocabularies
+    of different sizes, the tokens that both have are compared.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from segre.checkpoint.example import example
+    >>> with TemporaryDirectory() as folder:
+    ...     model = example(f"{folder}/model")
+    ...     other = example(f"{folder}/other", seed=1)
+    ...     found = same(model, other)
+    >>> found.verdict, found.first is not None
+    ('different', True)
     """
     form = in_one_design(one, two)
     found = _same_form(form.one, form.two, seed, progress)
@@ -93,7 +102,7 @@ def _same_form(one: Model, two: Model, seed: int, progress: Progress) -> Compari
         return Comparison("identical", "all tensors have the same values")
     found = differences(one, two)
     out, special = _compared(one, two, found, seed, progress)
-    verdict, reason = next(_verdicts(out, found, special, scales))
+    verdict, reason = _verdict(out, found, special, scales)
     if scales and verdict == "different":
         reason = f"{reason}; {scales}"
     return replace(out, verdict=verdict, reason=reason)
@@ -181,58 +190,70 @@ def _blocks(
     return blocks, special
 
 
-def _verdicts(
+def _verdict(
     out: Comparison, found: Differences, special: list[str], scales: str
-) -> Iterator[tuple[Verdict, str]]:
-    """What follows from the evidence, and why; the first counts."""
-    worst, apart, near = out.worst, out.outputs, out.outputs_tolerance
-    assert worst is not None
-    assert apart is not None
-    assert near is not None
+) -> tuple[Verdict, str]:
+    """What follows from the evidence, and why."""
+    apart, near = out.outputs or 0.0, out.outputs_tolerance or 0.0
     if found.differing == 0 and not scales:
-        yield out.verdict, "all tensors have the same values, rounded to the coarser type"
-    if out.differing and special and apart <= near:
-        yield (
-            "undecided",
-            f"{worst.title} differs, but the weights are special there: {special[0]}",
-        )
-    if out.differing and worst.excess > worst.limits.certain:
-        difference, rounding = worst.most
-        explained = f"{rounding:.1g}" if rounding > 1e-11 else "nothing"
-        yield (
-            "different",
-            f"the relative difference in {worst.title} is {difference:.2g}; rounding can explain "
-            f"{explained}",
-        )
+        return out.verdict, "all tensors have the same values, rounded to the coarser type"
     if out.differing:
-        yield (
-            "undecided",
-            f"{worst.title} differs by {worst.ratio:.2g} times what rounding can explain: more "
-            "than saving the file once would cause, but too little to be certain of a change",
-        )
+        return _of_blocks(out, special if apart <= near else [])
     if found.stray and out.roundoff is not None and out.roundoff > HALF:
-        yield (
-            "undecided",
+        return "undecided", (
             f"{found.shared:.0%} of the values are equal bit for bit, and the others differ by "
             "about as much as rounding: there was very little training, or a change of basis "
-            "that was undone",
+            "that was undone"
         )
     if apart > near:
-        yield "undecided", "all blocks agree to within rounding, but outputs do not"
+        return "undecided", "all blocks agree to within rounding, but outputs do not"
     for blunt in (b for b in out.blocks if b.matrix and b.sensitivity > BLUNT):
-        yield (
-            "undecided",
+        return "undecided", (
             f"all blocks agree, but rounding could hide a change of {blunt.sensitivity:.0%} in "
             f"{blunt.place}, {blunt.kind}: the storage type is too coarse, or the token table "
-            "does not determine the basis",
+            "does not determine the basis"
         )
-    yield out.verdict, out.reason
+    return out.verdict, out.reason
 
 
-def check_blocks(
-    one: Model, two: Model, witness: str | Path, progress: Progress
-) -> tuple[Block, ...]:
-    """All blocks of two checkpoints in the basis of a witness; nothing is searched for."""
+def _of_blocks(out: Comparison, special: list[str]) -> tuple[Verdict, str]:
+    """What follows from blocks that differ; `special` says why they may although outputs agree."""
+    worst = out.worst
+    assert worst is not None
+    if special:
+        return "undecided", (
+            f"{worst.title} differs, but the weights are special there: {special[0]}"
+        )
+    difference, rounding = worst.most
+    if worst.excess <= worst.limits.certain:
+        return "undecided", (
+            f"{worst.title} differs by {worst.ratio:.2g} times what rounding can explain: more "
+            "than saving the file once would cause, but too little to be certain of a change"
+        )
+    return "different", (
+        f"the relative difference in {worst.title} is {difference:.2g}; rounding can explain "
+        f"{f'{rounding:.1g}' if rounding > 1e-11 else 'nothing'}"
+    )
+
+
+@on_models(2)
+def check(
+    one: Source, two: Source, witness: str | Path, *, progress: Progress = no_progress
+) -> Check:
+    """All blocks of two checkpoints, compared in the basis of a `witness`: a file of `same`.
+
+    Nothing is searched for.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from segre.checkpoint.commands import move
+    >>> from segre.checkpoint.example import example
+    >>> with TemporaryDirectory() as folder:
+    ...     model = example(f"{folder}/model")
+    ...     moved = move(model, f"{folder}/moved").directory
+    ...     same(model, moved).witness.write(f"{folder}/witness.safetensors")
+    ...     check(model, moved, f"{folder}/witness.safetensors").value
+    True
+    """
     form = in_one_design(one, two)
     one, two = form.one, form.two
     require_same_architecture(one, two)
@@ -247,7 +268,7 @@ def check_blocks(
         found = replace(found, shared=0.0)
     ours, theirs = (copies(model, found) for model in (one, restated(two, one)))
     every = compared_blocks(ours, theirs, found, turns, progress)
-    return tuple(block for *_, blocks in every for block in blocks)
+    return Check(tuple(block for *_, blocks in every for block in blocks))
 
 
 # --- by outputs -----------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from segre.checkpoint.dtypes import DTYPES, DType, dtype_name, is_float
 from segre.checkpoint.folder import new_directory
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model, Progress, described, no_progress
-from segre.checkpoint.overflow import within_float64
+from segre.checkpoint.overflow import on_models, within_float64
 from segre.checkpoint.reading import CONFIG, INDEX
 from segre.checkpoint.saving import Saving, TensorWriter, bring_along
 from segre.checkpoint.shrink import STILL, Expander, Shrinker, Uniform
@@ -54,7 +54,7 @@ class Shrinking(Shown):
         return {**vars(self), "kept": list(self.kept), "directory": shown(self.directory)}
 
 
-@within_float64(1)
+@on_models(1)
 def shrink(directory: Any, target: str | Path, progress: Progress = no_progress) -> Shrinking:
     """Write the normal form of a checkpoint without its redundant entries.
 
@@ -66,7 +66,8 @@ def shrink(directory: Any, target: str | Path, progress: Progress = no_progress)
     >>> 0 < done.dropped <= done.redundant
     True
     """
-    with Model.open(directory) as model, new_directory(target, model.store.inputs) as folder:
+    model: Model = directory
+    with new_directory(target, model.store.inputs) as folder:
         store, shrinker = model.store, Shrinker(model.spec, model.roundoff())
         files: dict[str, str] = {}
 
@@ -136,7 +137,6 @@ class Expanded(Model):
         return {n: x.astype(dtype, copy=False) for n, x in chosen.items()}
 
 
-@within_float64(1)
 def expand(path: str | Path, target: str | Path, progress: Progress = no_progress) -> None:
     """Rebuild the normal form, up to rounding, from `path`, a directory written by `shrink`.
 
@@ -149,7 +149,7 @@ def expand(path: str | Path, target: str | Path, progress: Progress = no_progres
     ...     (model / "config.json").exists()
     True
     """
-    with Store.open(path) as store:
+    with within_float64(path), Store.open(path) as store:
         model = _opened(store)
         with new_directory(target, store.inputs) as folder:
             bring_along(store, folder)

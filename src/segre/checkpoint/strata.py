@@ -6,7 +6,7 @@ the same function, and more parameters are redundant than the formula counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,17 +14,19 @@ import numpy as np
 from segre.checkpoint.flips import NORMED
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.model import Model
-from segre.checkpoint.planes import keys, planes, queries, still
+from segre.checkpoint.planes import free_planes, keys, planes, queries, still
 from segre.checkpoint.reduce import Reduced
 from segre.checkpoint.units import (
     SHARED,
     UNITS,
-    as_dense,
-    by_expert,
+    biased,
     dead_units,
+    dense,
     kinds,
     scaled,
     signed,
+    unit_norms,
+    unit_sizes,
 )
 from segre.fields.interface import Array
 from segre.symmetry.compact import stream_freedom
@@ -32,6 +34,7 @@ from segre.symmetry.orders import sign_orders
 from segre.symmetry.reduction import UNSURE, unsure
 from segre.transformer.spec import Transformer
 
+WEAK = 1e-6  # units below this fraction of the median are nearly dead
 PARALLEL = 1e-6  # units and patterns are alike if their cosine is this near to 1
 EQUAL = 1e-3  # gains that differ by no more than this do not fix axes well
 PROBES = 32  # random directions along which units are compared
@@ -49,19 +52,35 @@ _SIGNED = {
 
 @dataclass(frozen=True)
 class Special:
-    """What is special, and where: head or MLP."""
+    """What is special, and where: head or MLP; nowhere, if no difference follows from it."""
 
     place: str
     text: str
 
 
-def special_points(spec: Transformer, found: Reduced) -> Iterator[Special]:
-    """The special features of a part, which allow more changes than the symmetries."""
+@dataclass(frozen=True)
+class Units:
+    """The hidden units of an MLP, of experts one after the other, counted from 1."""
+
+    count: int
+    dead: tuple[int, ...]  # write nothing at all
+    weak: tuple[int, ...]  # next to nothing, against the median
+    duplicates: tuple[tuple[int, int], ...]  # read the same
+
+
+def special_points(
+    spec: Transformer, found: Reduced, units: Mapping[str, Units] | None = None
+) -> Iterator[Special]:
+    """The special features of a part, which allow more changes than the symmetries.
+
+    Of units that are known, nothing is computed again.
+    """
     if found.part in ("embed", "head"):
         return
     spec, w = spec.at(found.part), found.tensors
-    for one, two in equal_patterns(spec, w)[:1]:
-        yield Special("head", f"heads {one + 1} and {two + 1} have the same attention pattern")
+    if spec.qknorm and (free := free_planes(spec, w)).any():
+        yield Special("", f"{int(free.sum())} rotary planes have equal gains")
+    yield from _pairs("head", "heads", equal_patterns(spec, w), "the same attention pattern")
     silent = np.flatnonzero(~w["W_V"].any(axis=(1, 2, 3)))
     if len(silent):
         yield Special("head", f"values of key-value heads {listed(silent)} are zero")
@@ -71,14 +90,41 @@ def special_points(spec: Transformer, found: Reduced) -> Iterator[Special]:
             if len(zero):
                 yield Special(place, f"gains {listed(zero)} of {of} are zero")
     for kind in kinds(w) if spec.mlp != "none" else ():
-        word = "shared MLP units" if kind == SHARED else "MLP units"
-        for one, two in duplicate_units(spec, w, kind)[:1]:
-            yield Special("MLP", f"{word} {one + 1} and {two + 1} have parallel input weights")
-        dead = np.flatnonzero(dead_units(spec, w, kind))
-        if len(dead):
-            yield Special("MLP", f"{word} {listed(dead)} have zero output")
-    for one, two in equal_experts(w)[:1]:
-        yield Special("MLP", f"experts {one + 1} and {two + 1} have the same affinities")
+        yield from special_units(kind, units[kind] if units else units_of(spec, w, kind))
+    yield from _pairs("MLP", "experts", equal_experts(w), "the same affinities")
+
+
+def special_units(kind: str, units: Units) -> Iterator[Special]:
+    """What is special of the units of a layer."""
+    name = "shared MLP units" if kind == SHARED else "MLP units"
+    for place, numbers, what in (("MLP", units.dead, "zero"), ("", units.weak, "almost zero")):
+        if numbers:
+            yield Special(place, f"{name} {listed(np.array(numbers) - 1)} have {what} output")
+    pairs = [(i - 1, j - 1) for i, j in units.duplicates]
+    yield from _pairs("MLP", name, pairs, "parallel input weights")
+
+
+def _pairs(place: str, name: str, pairs: list[tuple[int, int]], what: str) -> Iterator[Special]:
+    """The first pair in words, counted from 1, and how many more there are."""
+    if pairs:
+        more = f" (and {len(pairs) - 1} more pairs)" if len(pairs) > 1 else ""
+        yield Special(place, f"{name} {pairs[0][0] + 1} and {pairs[0][1] + 1}{more} have {what}")
+
+
+def units_of(spec: Transformer, w: Tensors, kind: str) -> Units:
+    """Which units of a layer write nothing or little, and which read the same."""
+    dead = dead_units(spec, w, kind).ravel()
+    size = unit_sizes(w, kind)
+    if bias := biased(w, kind, "gate"):
+        reads, writes = unit_norms(w, kind)
+        gate = (w[f"{kind}_gate"] ** 2).sum(axis=-1) + w[bias][..., 0] ** 2
+        size = reads * writes * np.sqrt(gate)
+    size = size.ravel()
+    usual = 0.0 if dead.all() else float(np.median(size[~dead]))
+    weak = (size < WEAK * usual) & ~dead
+    pairs = tuple((i + 1, j + 1) for i, j in duplicate_units(spec, w, kind))
+    named = [tuple((np.flatnonzero(chosen) + 1).tolist()) for chosen in (dead, weak)]
+    return Units(len(size), named[0], named[1], pairs)
 
 
 def special_stream(model: Model) -> str | None:
@@ -149,7 +195,7 @@ def duplicate_units(spec: Transformer, w: Tensors, kind: str = UNITS) -> list[tu
     Those of experts are compared within each, and counted from one expert to the next.
     """
     out: list[tuple[int, int]] = []
-    for number, own in enumerate([as_dense(w)] if kind == SHARED else by_expert(w)):
+    for number, own in enumerate(dense(w, kind)):
         alive = np.flatnonzero(~dead_units(spec, own))
         up, size = _unit(_sketch(own, "up")[alive])
         if spec.gated:

@@ -76,15 +76,12 @@ def clear(spec: Transformer, part: str, w: Tensors, kind: str, dead: Array) -> N
         w.update(own.part(part))
 
 
-def by_expert(w: Tensors) -> list[Tensors]:
-    """The units of a dense layer, or those of each expert, as the units of a dense layer."""
+def dense(w: Tensors, kind: str = UNITS) -> list[Tensors]:
+    """The units of each expert, of the shared ones, or of a dense layer: by the names of these."""
+    if kind == SHARED:
+        return [{f"W_{name}": w[f"S_{name}"] for name in ("gate", "up", "down")}]
     if w["W_up"].ndim == 2:
         return [w]
     names: dict[str, str] = {name: name for name in ("W_gate", "W_up", "W_down") if name in w}
     names |= {f"b_{name}": f"c_{name}" for name in ("gate", "up") if f"c_{name}" in w}
     return [{own: w[name][i] for own, name in names.items()} for i in range(len(w["W_up"]))]
-
-
-def as_dense(w: Tensors) -> Tensors:
-    """The units of shared experts, by the names of a dense layer."""
-    return {f"W_{name}": w[f"S_{name}"] for name in ("gate", "up", "down")}

@@ -11,7 +11,7 @@ import typer
 
 from segre.cli import ending
 from segre.cli.given import meant
-from segre.cli.output import Out, TableOut, emit
+from segre.cli.output import Out, TableOut
 from segre.cli.tree import app
 from segre.errors import SegreError
 from segre.files import extension, shown
@@ -116,8 +116,8 @@ def certify(
 ) -> None:
     """Write a proof of the dimension that anyone can check."""
     from segre.certificate import certify as make_certificate
+    from segre.certificate import convert as converted
     from segre.certificate import write_certificate
-    from segre.conversion import convert as converted
     from segre.finding import claim_in_words
 
     extension(certificate, (".json",))
@@ -199,9 +199,7 @@ def explore(
             f"--port {port} cannot be used ({error.strerror}); leave it out to take a free one"
         ) from None
     with server:
-        emit(
-            None,
-            out.format,
+        out.emit(
             data={"url": server.url},
             lines=[
                 f"Design explorer: {server.url}",

@@ -50,36 +50,6 @@ FORMATS = {"json": ("Print one JSON object instead of text.", _json)}
 TABLES = {"csv": ("Print the table as comma-separated values.", _csv)}
 
 
-def emit(
-    answer: Documented | None,
-    format: str = TEXT,
-    *,
-    data: Mapping[str, Any] | None = None,
-    lines: Sequence[str] = (),
-) -> None:
-    """Print an answer; `data` is added to its document, and `lines` come after its text.
-
-    If the command has written a file to standard output, the answer goes to standard error.
-    """
-    for check in before_writing:
-        check()
-    if streamed:
-        sys.stdout = sys.stderr
-    if format in TABLES and answer is not None:
-        typer.echo(TABLES[format][1](answer))
-        return
-    if format != TEXT:
-        own = {} if answer is None else answer.document()
-        typer.echo(FORMATS[format][1]({**own, **(data or {})}))
-        return
-    if answer is not None:
-        from segre.report.text import print_text
-
-        print_text(answer)
-    for line in lines:
-        typer.echo(line)
-
-
 @dataclass(frozen=True)
 class Out:
     """What the user wants to see: the format of the answer, and whether to show progress."""
@@ -147,11 +117,30 @@ class Out:
         lines: Sequence[str] = (),
         code: int = 0,
     ) -> None:
-        """Print an answer, name the `files` that were written with it, and exit with a code."""
+        """Print an answer, name the `files` that were written with it, and exit with a code.
+
+        `data` is added to its document, and `lines` come after its text. If the command has written
+        a file to standard output, the answer goes to standard error.
+        """
+        for check in before_writing:
+            check()
+        if streamed:
+            sys.stdout = sys.stderr
         written = files or {}
-        named = {what: file and shown(file) for what, file in written.items()}
-        said = [f"{what}: {file}" for what, file in written.items() if file is not None]
-        emit(answer, self.format, data={**(data or {}), **named}, lines=[*lines, *said])
+        if self.format in TABLES and answer is not None:
+            typer.echo(TABLES[self.format][1](answer))
+        elif not self.is_text:
+            own = {} if answer is None else answer.document()
+            named = {what: file and shown(file) for what, file in written.items()}
+            typer.echo(FORMATS[self.format][1]({**own, **(data or {}), **named}))
+        else:
+            if answer is not None:
+                from segre.report.text import print_text
+
+                print_text(answer)
+            said = [f"{what}: {file}" for what, file in written.items() if file is not None]
+            for line in [*lines, *said]:
+                typer.echo(line)
         if code:
             raise typer.Exit(code)
 

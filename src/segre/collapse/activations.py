@@ -1,38 +1,20 @@
 """Activations of an MLP as z times a gate, with their Lipschitz constants.
 
->>> float(activate("relu", np.array(-2.0))), float(activate("relu", np.array(3.0)))
-(-0.0, 3.0)
+>>> gate("relu", np.array([[-2.0, 3.0]])).tolist()
+[[-0.0, 1.0]]
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from math import inf, pi, sqrt
+from math import inf
 
 import numpy as np
-from scipy.special import expit, ndtr
 
 from segre.errors import SegreError
+from segre.fields import Real
 from segre.fields.interface import Array
+from segre.transformer.layers import activate
 
-_CUBE = 0.044715
-_QUICK = 1.702
-_RATE = sqrt(2 / pi)
-
-
-def _tanh_gate(z: Array) -> Array:
-    return np.asarray((1 + np.tanh(_RATE * (z + _CUBE * z**3))) / 2)
-
-
-GATES: dict[str, Callable[[Array], Array]] = {
-    "identity": np.ones_like,
-    "relu": lambda z: np.asarray(z > 0, dtype=np.float64),
-    "relu2": lambda z: np.maximum(z, 0),
-    "gelu": ndtr,
-    "gelu-tanh": _tanh_gate,
-    "gelu-quick": lambda z: expit(_QUICK * z),
-    "silu": expit,
-}
 # The largest slopes, rounded up.
 LIPSCHITZ = {
     "identity": 1.0,
@@ -47,11 +29,11 @@ LIPSCHITZ = {
 
 def gate(kind: str, z: Array) -> Array:
     """The factor g with activation(z) = z g."""
-    if kind not in GATES:
-        raise SegreError(f"unknown activation {kind!r}; allowed: {', '.join(GATES)}")
-    return GATES[kind](z)
+    if kind not in LIPSCHITZ:
+        raise SegreError(f"unknown activation {kind!r}; allowed: {', '.join(LIPSCHITZ)}")
+    return quotient(activate(Real(), kind, z), z)
 
 
-def activate(kind: str, z: Array) -> Array:
-    """The activation."""
-    return np.asarray(z * gate(kind, z))
+def quotient(grown: Array, of: Array) -> Array:
+    """What entries were multiplied by; 0 for those that are 0."""
+    return np.asarray(np.divide(grown, of, out=np.zeros_like(of), where=of != 0))

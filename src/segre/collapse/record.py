@@ -15,6 +15,7 @@ import numpy as np
 
 from segre.checkpoint.inputs import require_tokens
 from segre.checkpoint.model import Model
+from segre.collapse.activations import quotient
 from segre.collapse.passes import SAME, Affine, Pass, RecordedLayer, TokenMap
 from segre.collapse.stack import of_heads
 from segre.collapse.variants import BARE, Variant
@@ -144,7 +145,7 @@ def _gates(spec: Transformer, z: Array, up: Array) -> Array:
         return np.asarray(activate(Real(), spec.mlp, z))
     of = up if spec.gated else z
     grown = product(Real(), spec, z, up) if spec.gated else activate(Real(), spec.mlp, z)
-    return np.asarray(np.divide(grown, of, out=np.zeros_like(of), where=of != 0))
+    return quotient(grown, of)
 
 
 def _experts(spec: Transformer, w: Tensors, X: Array) -> tuple[Affine, Affine]:

@@ -39,7 +39,7 @@ def known(text: str) -> dict[str, Any]:
         if not _quick(spec):
             raise
         found, discrete, choices = dimension(spec, symmetries=True, memory=MEMORY), (), ()
-    if not isinstance(spec, Transformer) and found.value is None and _quick(spec):
+    if not spec.counted and found.value is None and _quick(spec):
         found = dimension(spec, symmetries=True, memory=MEMORY)
     computable = not too_large(spec) and found.lower is None
     return {**told(spec, found, discrete, choices), "computable": computable}

@@ -163,16 +163,16 @@ def _exchange_window(
     p, half = field.p, field.p // 2
     R: list[int] = []
     J: list[int] = []
-    free = [True] * len(window)
+    columns, free = np.asarray(window), np.ones(len(window))
     scratch = np.empty_like(M)
     scale, guess = 1, 0
     for i in rows:
         k = guess
-        if k >= len(window) or not free[k] or M.item(i, window[k]) == 0:
-            entries = M[i].tolist()
-            k = next((k for k, j in enumerate(window) if free[k] and entries[j]), -1)
-            if k < 0:
+        if k >= len(window) or not free.item(k) or not M.item(i, window[k]):
+            left = (M[i].take(columns) * free).nonzero()[0]
+            if not left.size:
                 continue
+            k = left.item(0)
         j = window[k]
         pivot = M.item(i, j)
         # pivot M - column row is right everywhere with these two entries for the row and the column
@@ -182,7 +182,7 @@ def _exchange_window(
         np.multiply(column, row, out=scratch)
         np.subtract(M, scratch, out=M)
         field.reduce_with(M, scratch)
-        free[k] = False
+        free[k] = 0
         R.append(i)
         J.append(j)
         guess = k + 1

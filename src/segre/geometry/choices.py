@@ -45,13 +45,8 @@ class Choice:
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        return {
-            "choice": self.name,
-            "instead_of": self.instead,
-            "spec": str(self.spec),
-            "change": self.change,
-            "total": self.total,
-        }
+        own = {"choice": self.name, "instead_of": self.instead, "spec": str(self.spec)}
+        return {**own, "change": self.change, "total": self.total}
 
 
 def choices(

@@ -20,6 +20,7 @@ from segre.polynomial.bounds import bound
 from segre.polynomial.spec import Polynomial
 from segre.spec import Network
 from segre.stack.fiber import fiber
+from segre.theorems.stacks import invariants
 from segre.transformer.spec import Transformer
 
 
@@ -86,30 +87,11 @@ def _by_fiber(spec: Network) -> int | None:
 
 
 def _count(spec: Network) -> int:
-    d = spec.widths
-    r = [d[0]]  # rank of U_i
-    for width in d[1:]:
-        r.append(min(r[-1], width))
     if spec.mechanism.silent(spec.t):  # the network is X -> L X
-        return r[-1] * (d[-1] + d[0] - r[-1])
-    p = [min(layer.a, r[i]) for i, layer in enumerate(spec.layers)]  # rank of M_i
-    s = r[-1]  # dimensions of the image of U_i that later layers read, from the last back
-    total = r[-1] * d[-1]
-    for i in reversed(range(spec.depth)):
-        total += s * (r[i] - r[i + 1])
-        s = min(r[i], s + 2 * p[i])
-    symmetric = spec.mechanism.bilinear and spec.t == 1
-    for i in range(spec.depth):
-        total += _symmetric_matrices(r[i], p[i]) if symmetric else p[i] * (2 * r[i] - p[i])
-        # after a layer of rank one all tokens are parallel: later layers see symmetric parts
-        symmetric |= spec.mechanism.bilinear and p[i] == 1
-    return total - (spec.depth if spec.mechanism.bilinear else 0)
-
-
-def _symmetric_matrices(n: int, p: int) -> int:
-    """Dimension of the symmetric parts of n x n matrices of rank at most p."""
-    m = min(2 * p, n)
-    return m * n - m * (m - 1) // 2
+        rank = min(spec.widths)
+        return rank * (spec.widths[-1] + spec.width_in - rank)
+    bilinear = spec.mechanism.bilinear
+    return invariants(spec, symmetric=bilinear and spec.t == 1) - spec.depth * bilinear
 
 
 @singledispatch

@@ -288,10 +288,7 @@ class Laws:
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        return {
-            "independent": self.independent,
-            "laws": [law.document() for law in self.every],
-        }
+        return stated(self, "independent", laws=[law.document() for law in self.every])
 
 
 def has_laws(spec: Architecture) -> bool:

@@ -24,11 +24,7 @@ from segre.geometry.balls import BallMinor, ball_minor
 from segre.geometry.closed_form import ambient, closed_form
 from segre.geometry.estimate import estimate
 from segre.geometry.gap import suspects, with_defect
-from segre.geometry.independence import (
-    Independence,
-    only_in_balls,
-    witness,
-)
+from segre.geometry.independence import Independence, only_in_balls, witness
 from segre.geometry.memory import (
     DEFAULT_LIMIT,
     bytes_for_rank,
@@ -53,7 +49,6 @@ _MOST_ROOT_INPUTS = 1 << 10
 _LARGEST_AUTO = 6_000
 _LONGEST_AUTO = 16
 _LARGEST_SAMPLED = 2_000  # parameters: random points take a few times as long as the bounds
-_NO_ROOTS = "square roots do not exist mod p"
 
 
 @dataclass(frozen=True)
@@ -190,9 +185,10 @@ def finding_of(
         proof.upper,
         symmetries=proof.symmetries,
         notes=tuple(notes),
+        regions=regions,
         seed=seed,
     )
-    return with_defect(replace(found, regions=regions).with_sample(sample))
+    return with_defect(found.with_sample(sample))
 
 
 def too_large(spec: Architecture) -> bool:
@@ -269,49 +265,42 @@ def _prove_at(
     if wider is not None and wider.bound.value < upper.value:
         upper = wider.bound
     require_memory(spec, bytes_for_rank(spec, upper.value), memory)
-    found = _Modular(None, None, only_in_balls(spec) or "asked for")
-    if only_in_balls(spec) is None and (symmetry is None or symmetry.rooted):
-        found = _modular(point, upper.value, progress)
-    elif only_in_balls(spec) is None:
-        found = _Modular(None, None, _NO_ROOTS)
-    if found.problem is None and not balls:
-        assert found.minor is not None
-        lower = _lower_bound(point, found.minor, found.independence)
-        return Proof(spec, point, found.minor, found.independence, symmetry, lower, upper, wider)
-    certified = ball_minor(spec, upper.value, point.field.seed, progress, found.minor)
+    sound, minor, independence = only_in_balls(spec) is None, None, None
+    if sound and (symmetry is None or symmetry.rooted):
+        sound, minor, independence = _modular(point, upper.value, progress)
+    else:
+        sound = False
+    if minor is not None and sound and not balls:
+        lower = _lower_bound(point, minor, independence)
+        return Proof(spec, point, minor, independence, symmetry, lower, upper, wider)
+    certified = ball_minor(spec, upper.value, point.field.seed, progress, minor)
     return Proof(spec, point, certified, None, symmetry, certified.bound, upper, wider)
 
 
-@dataclass(frozen=True)
-class _Modular:
-    """The result mod p, and why it is not a proof, if it is not."""
+def _modular(
+    point: Point, at_most: int, progress: Progress
+) -> tuple[bool, JacobianRank | None, Independence | None]:
+    """Whether the rank mod p proves a lower bound; the minor, and why exponentials are free.
 
-    minor: JacobianRank | None
-    independence: Independence | None
-    problem: str | None = None
-
-
-def _modular(point: Point, at_most: int, progress: Progress) -> _Modular:
-    """The rank mod p, and what makes it a lower bound."""
-    spec = point.spec
-    problem = independence = minor = None
+    It proves none if square roots do not exist mod p, or if they or the exponentials were not shown
+    to be independent.
+    """
+    spec, sound, independence, minor = point.spec, True, None, None
     try:
-        independence = witness(spec, point.field) if spec.exponentials else None
-        if independence is not None and not independence.established:
-            problem = "the exponentials were not shown to be independent mod p"
+        if spec.exponentials:
+            independence = witness(spec, point.field)
+            sound = independence.established
     except UnluckyError:
         if not spec.salted:
             raise
-        problem = _NO_ROOTS
+        sound = False
     try:
         minor = jacobian_rank(point, at_most, progress)
-        if problem is None and not _roots_seen(point):
-            problem = "the square roots were not shown to be independent mod p"
+        return sound and _roots_seen(point), minor, independence
     except UnluckyError:
         if not spec.salted:
             raise
-        problem = _NO_ROOTS
-    return _Modular(minor, independence, problem)
+        return False, minor, independence
 
 
 def _roots_seen(point: Point) -> bool:
@@ -338,12 +327,9 @@ def _lower_bound(point: Point, minor: JacobianRank, independence: Independence |
 
 
 def _upper_bound(spec: Architecture, symmetry: SymmetryRank | None, formula: bool) -> Bound:
-    bounds: list[Bound] = []
-    if symmetry is not None:
-        bounds.append(symmetry.bound(spec.parameters))
-    if formula:
-        bounds.append(closed_form(spec))
-    whole = ambient(spec)
-    if whole is not None:
-        bounds.append(whole)
-    return min(bounds, key=lambda bound: bound.value)
+    bounds = [
+        None if symmetry is None else symmetry.bound(spec.parameters),
+        closed_form(spec) if formula else None,
+        ambient(spec),
+    ]
+    return min((one for one in bounds if one is not None), key=lambda bound: bound.value)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import singledispatch
 from math import prod
 
-from segre.architectures import Architecture
-from segre.attention.layer import Layer
+from segre.architectures import Architecture, Layered
 from segre.errors import TooLargeError
 from segre.network import stages
 from segre.polynomial.spec import Polynomial
@@ -19,57 +18,39 @@ _WORKING = 1 << 28
 _MACHINE = 1 << 43  # more memory than any machine that segre is likely to run on
 
 
-@singledispatch
 def bytes_per_input(spec: Architecture) -> int:
     """Peak memory of differentiating the network at one input, tangents of all stages kept."""
+    kept = passing = 0
+    for (own, widest), directions in zip(_numbers(spec), stage_directions(spec), strict=True):
+        kept += own * directions
+        passing = max(passing, widest * directions)
+    return _ENTRY * (kept + passing + 2 * prod(spec.output_shape) * spec.parameters)
+
+
+@singledispatch
+def _numbers(spec: Architecture) -> list[tuple[int, int]]:
+    """Numbers that a stage writes, and the most that it needs meanwhile, for each direction."""
     raise TypeError(f"the memory needed for a {type(spec).__name__} is not known")
 
 
-@bytes_per_input.register(Network)
-def _stack_bytes(spec: Network) -> int:
-    if not spec.plain:
-        return _mixed_bytes(spec)
-    t = spec.t
-
-    def directions(layer: Layer) -> int:
-        return layer.parameters + layer.width_in * t
-
-    kept = sum(layer.width_out * t * directions(layer) for layer in spec.layers)
-    passing = max(
-        layer.heads
-        * t
-        * (4 * t + 4 * layer.a + 2 * layer.width_in + 2 * layer.width_out)
-        * directions(layer)
-        for layer in spec.layers
-    )
-    rows = spec.widths[-1] * t * spec.parameters
-    return _ENTRY * (kept + passing + 2 * rows)
-
-
-def _mixed_bytes(spec: Network) -> int:
-    t = spec.t
-    kept = passing = 0
+@_numbers.register
+def _of_stack(spec: Network) -> list[tuple[int, int]]:
+    t, much = spec.t, 1 if spec.plain else 2  # mechanisms with options have more steps
+    found = []
     for layer in spec.layers:
-        directions = layer.parameters + layer.width_in * t
-        kept += layer.width_out * t * directions
-        width = 8 * t + 8 * layer.a + 2 * layer.width_in + 4 * layer.width_out
-        most = max(group.heads for group in layer.groups)
-        passing = max(passing, most * t * width * directions)
-    return _ENTRY * (kept + passing + 2 * spec.widths[-1] * t * spec.parameters)
+        width = 4 * much * (t + layer.a) + 2 * layer.width_in + 2 * much * layer.width_out
+        heads = max(group.heads for group in layer.groups)
+        found.append((layer.width_out * t, heads * t * width))
+    return found
 
 
-@bytes_per_input.register(Polynomial)
-def _polynomial_bytes(spec: Polynomial) -> int:
-    kept = passing = 0
-    for layer in spec.layers:
-        directions = layer.weights + spec.bias * layer.units + layer.width_in
-        kept += layer.width_out * directions
-        passing = max(passing, 4 * layer.width_out * directions)
-    return _ENTRY * (kept + passing + 2 * spec.widths[-1] * spec.parameters)
+@_numbers.register
+def _of_polynomial(spec: Polynomial) -> list[tuple[int, int]]:
+    return [(layer.width_out, 4 * layer.width_out) for layer in spec.layers]
 
 
-@bytes_per_input.register(Transformer)
-def _transformer_bytes(spec: Transformer) -> int:
+@_numbers.register
+def _of_transformer(spec: Transformer) -> list[tuple[int, int]]:
     t, rows = spec.t, prod(spec.output_shape)
     widest = {
         "attention": spec.heads * (4 * t + 4 * spec.head + 3 * spec.dv + 2 * spec.d) + 4 * spec.d,
@@ -78,28 +59,18 @@ def _transformer_bytes(spec: Transformer) -> int:
         "head": 4 * spec.output_shape[0] + 4 * spec.d,
     }
     widest["layer"] = widest["attention"] + widest["mlp"]
-    kept = passing = 0
-    for directions, stage in zip(stage_directions(spec), stages(spec), strict=True):
-        kept += max(spec.d * t, rows) * directions
-        passing = max(passing, t * widest[stage.name.split()[0]] * directions)
-    return _ENTRY * (kept + passing + 2 * rows * spec.parameters)
+    names = [stage.name.split()[0] for stage in stages(spec)]
+    return [(max(spec.d * t, rows), t * widest[name]) for name in names]
 
 
-@singledispatch
 def stage_directions(spec: Architecture) -> list[int]:
     """By how many variables each stage is differentiated: its input and its weights."""
-    inner = [sum(slot.size for slot in stage.slots.values()) for stage in stages(spec)]
-    return [spec.width * spec.t + size for size in inner]
-
-
-@stage_directions.register(Network)
-def _stack_directions(spec: Network) -> list[int]:
-    return [layer.parameters + layer.width_in * spec.t for layer in spec.layers]
-
-
-@stage_directions.register(Polynomial)
-def _polynomial_directions(spec: Polynomial) -> list[int]:
-    return [layer.weights + spec.bias * layer.units + layer.width_in for layer in spec.layers]
+    every = stages(spec)
+    widths = spec.widths if isinstance(spec, Layered) else [spec.width] * len(every)
+    return [
+        width * spec.t + sum(slot.size for slot in stage.slots.values())
+        for width, stage in zip(widths, every, strict=False)
+    ]
 
 
 def inputs_at_once(spec: Architecture) -> int:

@@ -36,7 +36,7 @@ def at_most(spec: Architecture, inputs: int) -> Bound:
     11
     """
     outputs = prod(spec.output_shape)
-    said = f"{_inputs(inputs)} with {outputs} output number{'s' * (outputs != 1)} each"
+    said = f"{in_words(inputs)} with {outputs} output number{'s' * (outputs != 1)} each"
     every = [_bound(inputs * outputs, "outputs", said)]
     if inputs > 0:
         every += _inequalities(spec, inputs)
@@ -69,14 +69,14 @@ def _of_polynomial(spec: Polynomial, inputs: int) -> Iterator[Bound]:
     if reached < spec.width_in:
         first = Dense(reached, layers[0].width_out)
         inner = bound(replace(spec, layers=(first, *layers[1:]))).value
-        yield _bound(inner, "tokens", f"{_inputs(n)} span {reached} dimensions")
+        yield _bound(inner, "tokens", f"{in_words(n)} span {reached} dimensions")
     for place in range(1, spec.depth):
         width = layers[place].width_in
         after = bound(replace(spec, layers=layers[place:])).value
         moved = width * (min(width, max(n - spec.bias, 0)) + spec.bias)
         value = after + max(n * width - moved, 0)
         said = (
-            f"the {width} values after layer {place} at {_inputs(n)}, and the {after} dimensions "
+            f"the {width} values after layer {place} at {in_words(n)}, and the {after} dimensions "
         )
         yield _bound(value, "cut", said + "of the later layers, up to a change of basis")
 
@@ -89,7 +89,7 @@ def _of_stack(spec: Network, inputs: int) -> Iterator[Bound]:
     n, t, widths = inputs, spec.t, spec.widths
     if n * t < widths[0] and spec.has_closed_form:
         inner = closed_form(_from(spec, 0, n * t)).value
-        yield _bound(inner, "tokens", f"{_inputs(n)} span {n * t} dimensions")
+        yield _bound(inner, "tokens", f"{in_words(n)} span {n * t} dimensions")
     heads = list(spec.layers)
     if all(head.heads == 1 for head in heads):
         inner_widths = [head.dv for head in heads if head.dv is not None]
@@ -102,7 +102,7 @@ def _of_stack(spec: Network, inputs: int) -> Iterator[Bound]:
             width = widths[place]
             after = closed_form(_from(spec, place, width)).value
             value = after + n * t * width - width * min(width, n * t)
-            said = f"the tokens after layer {place} at {_inputs(n)}, and the {after} dimensions "
+            said = f"the tokens after layer {place} at {in_words(n)}, and the {after} dimensions "
             yield _bound(value, "cut", said + "of the later layers, up to a change of basis")
 
 
@@ -119,7 +119,7 @@ def _of_mechanisms(spec: Network, inputs: int) -> Iterator[Bound]:
         for group, one in zip(layer.groups, mechanisms, strict=True)
     )
     said = f"for each head one {layer.width_out} x {layer.width_in} matrix ({U} dimensions), and "
-    yield _bound(value, "mixing", said + f"the mixing weights of the tokens of {_inputs(inputs)}")
+    yield _bound(value, "mixing", said + f"the mixing weights of the tokens of {in_words(inputs)}")
 
 
 def _of_path(spec: Network, n: int, rank: int, heads: int) -> Iterator[Bound]:
@@ -131,15 +131,15 @@ def _of_path(spec: Network, n: int, rank: int, heads: int) -> Iterator[Bound]:
     S = narrow * (2 * t - narrow) if bilinear else t * t - t * spec.mechanism.sums_to_one
     each = U + n * S - bilinear
     said = f"one {last} x {first} matrix of rank at most {rank} ({U} dimensions), and the mixing "
-    said += f"weights of the tokens of {_inputs(n)} ({S} dimensions each)"
+    said += f"weights of the tokens of {in_words(n)} ({S} dimensions each)"
     yield _bound(heads * each, "mixing", said + (f", in each of {heads} heads" * (heads > 1)))
     if heads == 1:
         k = min(rank, n * t)
-        said = f"the outputs at {_inputs(n)} are one {last} x {n * t} matrix of rank at most {k}"
+        said = f"the outputs at {in_words(n)} are one {last} x {n * t} matrix of rank at most {k}"
         yield _bound(k * (last + n * t - k), "rank", said)
         if bilinear:
             k = min(rank, narrow)
-            said = f"the outputs at {_inputs(n)} are {last} x {t} matrices of rank at most {k}"
+            said = f"the outputs at {in_words(n)} are {last} x {t} matrices of rank at most {k}"
             yield _bound(n * k * (last + t - k), "rank", said)
     if spec.depth == 1:
         even = min(n * t * (t + 1), first * (first + 1)) // 2
@@ -153,7 +153,9 @@ def _of_path(spec: Network, n: int, rank: int, heads: int) -> Iterator[Bound]:
         rank = min(rank, n * a)
         left = rank * (last + n * a - rank)
         value = heads * (left + a * first - a * a)
-        said = f"one {a} x {first} query matrix for {_inputs(n)}, up to a change of basis, and its "
+        said = (
+            f"one {a} x {first} query matrix for {in_words(n)}, up to a change of basis, and its "
+        )
         said += f"other factor, which has {left} dimensions"
         yield _bound(value, "queries", said + (f", in each of {heads} heads" * (heads > 1)))
 
@@ -164,7 +166,8 @@ def _from(spec: Network, place: int, width: int) -> Network:
     return replace(spec, layers=(replace(layers[0], width_in=width), *layers[1:]))
 
 
-def _inputs(count: int) -> str:
+def in_words(count: int) -> str:
+    """So many inputs, in words."""
     return f"{count} input{'s' * (count != 1)}"
 
 

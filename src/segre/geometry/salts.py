@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 
 import numpy as np
 
@@ -108,26 +108,24 @@ def find_salts(
     raise UnluckyError("no point was found at which all square roots exist mod p; try another seed")
 
 
+@dataclass(eq=False)
 class _Run:
     """One attempt, source by source, for all inputs at once; hopeless inputs are dropped."""
 
-    def __init__(
-        self,
-        base: Prime,
-        spec: Architecture,
-        weights: Array,
-        numbers: Array,
-        draw: Draw,
-        roots: Roots,
-        columns: Array,
-        free_roots: bool,
-    ) -> None:
-        self.base, self.spec, self.weights = base, spec, weights
-        self.free_roots = free_roots
-        self.numbers, self.draw, self.roots = numbers, draw, roots
-        self.stages = stages(spec)
-        self.alive = np.ones(len(numbers), dtype=bool)
-        self.salts = np.zeros((len(self.stages) + 1, len(numbers), spec.t), dtype=np.int64)
+    base: Prime
+    spec: Architecture
+    weights: Array
+    numbers: Array
+    draw: Draw
+    roots: Roots
+    columns: InitVar[Array]
+    free_roots: bool
+
+    def __post_init__(self, columns: Array) -> None:
+        self.stages = stages(self.spec)
+        count = len(self.numbers)
+        self.alive = np.ones(count, dtype=bool)
+        self.salts = np.zeros((len(self.stages) + 1, count, self.spec.t), dtype=np.int64)
         self.salts[0] = columns
         self.before: Array | None = None  # tokens before the stage that is the source
         self._next: int | None = None

@@ -29,7 +29,8 @@ from segre.geometry.memory import DEFAULT_LIMIT, inputs_at_once
 from segre.geometry.point import Point
 from segre.geometry.progress import Progress, quiet
 from segre.geometry.rank import JacobianRank
-from segre.geometry.restricted import at_most, least_inputs
+from segre.geometry.restricted import at_most, in_words, least_inputs
+from segre.json_data import stated
 from segre.models import Source, architecture
 from segre.shown import Tabular
 from segre.theorems import apply
@@ -92,26 +93,17 @@ class SampleCount(Tabular):
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
-        return {
-            "spec": str(self.spec),
-            "digest": self.spec.digest,
-            "samples": self.value,
-            "status": self.status,
-            "proved_by": self.dimension.proved_by if self.status == "proved" else None,
-            "lower": self.lower,
-            "upper": self.upper,
-            "naive": self.naive,
-            "outputs": self.outputs,
-            "parameters": self.spec.parameters,
-            "dimension": self.dimension.value,
-            "dimension_lower": self.dimension.lower,
-            "dimension_upper": self.dimension.upper,
-            "ranks": list(self.ranks),
-            "enough": self.enough,
-            "fewer": self.fewer,
-            "points": self.points,
-            "seed": self.seed,
-        }
+        spec, found = self.spec, self.dimension
+        names = "spec digest samples status proved_by lower upper naive outputs parameters"
+        return stated(
+            self,
+            f"{names} dimension dimension_lower dimension_upper ranks enough fewer points seed",
+            **{"spec": str(spec), "digest": spec.digest, "parameters": spec.parameters},
+            samples=self.value,
+            proved_by=found.proved_by if self.status == "proved" else None,
+            **{"dimension": found.value, "dimension_lower": found.lower},
+            dimension_upper=found.upper,
+        )
 
 
 def samples(
@@ -213,7 +205,7 @@ def _other_ranks(
 
 
 def _enough(point: Point, count: int, target: int, *, exact: bool) -> str:
-    said = f"rank {target} at {_inputs(count)} mod {point.field.p} (seed {point.field.seed})"
+    said = f"rank {target} at {in_words(count)} mod {point.field.p} (seed {point.field.seed})"
     if exact:
         return f"{said}, which is the dimension"
     return f"{said}; it is not proved that this is the dimension"
@@ -222,15 +214,13 @@ def _enough(point: Point, count: int, target: int, *, exact: bool) -> str:
 def _fewer(spec: Architecture, lower: int, ranks: list[int], points: int) -> str:
     inequality = at_most(spec, lower - 1)
     if lower >= len(ranks):
-        said = f"rank at most {inequality.value} at {_inputs(lower - 1)}: "
+        said = f"rank at most {inequality.value} at {in_words(lower - 1)}: "
         return said + inequality.evidence.statement
-    said = f"rank {ranks[-2]} at {_inputs(len(ranks) - 1)}: computed at {points} random points mod "
-    said += f"p, not proved. Proved: rank at most {inequality.value} at {_inputs(lower - 1)} "
+    said = (
+        f"rank {ranks[-2]} at {in_words(len(ranks) - 1)}: computed at {points} random points mod "
+    )
+    said += f"p, not proved. Proved: rank at most {inequality.value} at {in_words(lower - 1)} "
     return f"{said}({inequality.evidence.statement})"
-
-
-def _inputs(count: int) -> str:
-    return f"{count} input{'s' * (count != 1)}"
 
 
 def _bounded(spec: Architecture, found: Finding, seed: int) -> SampleCount:
@@ -242,7 +232,6 @@ def _bounded(spec: Architecture, found: Finding, seed: int) -> SampleCount:
             "try a smaller architecture of the same kind"
         )
     lower = least_inputs(spec, target)
-    inequality = at_most(spec, lower - 1)
     return SampleCount(
         spec=spec,
         dimension=found,
@@ -250,7 +239,6 @@ def _bounded(spec: Architecture, found: Finding, seed: int) -> SampleCount:
         lower=lower,
         upper=target,
         enough="every generic input adds at least one dimension until the rank is full",
-        fewer=f"rank at most {inequality.value} at {_inputs(lower - 1)}: "
-        f"{inequality.evidence.statement}",
+        fewer=_fewer(spec, lower, [], 1),
         seed=seed,
     )

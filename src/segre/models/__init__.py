@@ -125,7 +125,7 @@ def called(source: Source) -> str:
     """How errors and reports call the argument: a name as it was given, an object by its type."""
     if isinstance(source, str | Path):
         return str(source)
-    if isinstance(getattr(source, "design", None), Transformer):  # an opened model
+    if getattr(source, "design", None) is not None:  # an opened model
         return str(source.name)
     held = live(source)
     return str(architecture(source)) if held is None else held.name

@@ -9,7 +9,8 @@ from segre.errors import SpecError
 from segre.models import bert
 from segre.models.config import Config
 from segre.models.family import Family, Values, decoder_labels, fourfold
-from segre.models.rope import rope_base, rope_part, rope_rescale
+from segre.models.llama import rotary as rotary_keys
+from segre.models.rope import rope_part
 from segre.models.stored import Stored, linear, maps, norm, parts, table
 from segre.values import show
 
@@ -18,11 +19,10 @@ PART = 0.25  # the rotary part of a head, by default
 
 def _read(config: Config) -> Values:
     head = config.width(config.count("hidden_size"))
-    length = config.count("max_position_embeddings")
     if config.given.get("head_dim") not in (None, head):  # the library would rotate by it
         raise SpecError(f"head_dim: allowed: {head}, the width over the heads")
-    given = _usual(config.given)
-    part = rope_part(given)
+    usual = Config(_usual(config.given), config.family)
+    part = rope_part(usual.given)
     rotary = int(head * part)
     if rotary % 2 or not rotary:
         raise SpecError(
@@ -31,13 +31,11 @@ def _read(config: Config) -> Values:
         )
     return {
         **config.blocks(),
+        **rotary_keys(usual, part=part),
         "ff": config.count("intermediate_size"),
         "bias": "all" if config.flag("attention_bias") else "mlp-norm",
         "parallel": config.flag("use_parallel_residual"),
         "rotary": rotary,
-        "base": rope_base(given, part=part),
-        "rescale": rope_rescale(given, length),
-        "t": length,
     }
 
 

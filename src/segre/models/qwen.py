@@ -19,20 +19,16 @@ from segre.values import quote
 
 def _read(config: Config) -> Values:
     out = llama.decoder(config)
-    size = _window(config)
+    size = window(config)
     listed = config.get("layer_types")[1] is not None
     first = 0 if listed else config.count("max_window_layers", smallest=0)
     windows = chosen(config, out["layers"], size, lambda i: size > 0 and i >= first)
     return {**out, "window": windows}
 
 
-def _window(config: Config) -> int:
-    return window(config) if config.flag("use_sliding_window") else 0
-
-
 def _read_routed(config: Config) -> Values:
     out = llama.decoder(config)
-    out["window"] = [_window(config)]
+    out["window"] = [window(config)]
     count = config.count("num_local_experts", smallest=0)
     dense = _dense(config, out["layers"])
     if not count or all(dense):

@@ -14,9 +14,8 @@ from segre.values import quote
 def _read(config: Config) -> Values:
     out = llama.decoder(config)
     rotary = _rotary(config, out["layers"])
-    size = window(config) if config.flag("use_sliding_window") else 0
-    slides = chosen(config, out["layers"], size, lambda i: size > 0 and not rotary[i])
-    out["window"] = slides
+    size = window(config)
+    out["window"] = chosen(config, out["layers"], size, lambda i: size > 0 and not rotary[i])
     if not any(rotary):
         return {**out, "pos": "none", "base": Transformer.base, "rescale": ""}
     return {**out, "base": [out["base"] if one else 0 for one in rotary]}

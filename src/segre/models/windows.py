@@ -27,7 +27,10 @@ def layer_types(
 
 
 def window(config: Config) -> int:
-    """The size of the window; 0 means none."""
+    """The size of the window; 0 means none. Some families have a flag that turns it on."""
+    key = "use_sliding_window"
+    if key in config.family.defaults and not config.flag(key):
+        return 0
     if config.get("sliding_window")[1] is None:
         return 0
     return config.count("sliding_window", smallest=2)

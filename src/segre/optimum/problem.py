@@ -33,6 +33,7 @@ from segre.spec import Network
 MOST = 50_000  # steps
 LOOK = 200  # steps between two looks at the gap
 CLOSE = 1e-12  # of the objective
+RELATIVE = 1e-6  # singular values that are smaller count as zero
 LARGEST = 1 << 20  # numbers of the linear map from Z to predictions
 
 
@@ -147,10 +148,8 @@ def exact_square(x: Array) -> Fraction:
 # --- its minimum: estimates in floats, of which `certificate` makes a proved bound ---------------
 
 
-def minimiser(
-    problem: Problem, *, close: float = CLOSE, most: int = MOST, progress: Progress = quiet
-) -> Array:
-    """Z (d^2, d c), with a duality gap of at most `close` of the objective if `most` steps do.
+def minimiser(problem: Problem, *, progress: Progress = quiet) -> Array:
+    """Z (d^2, d c), with a duality gap of at most `CLOSE` of the objective if `MOST` steps do.
 
     By accelerated proximal gradient steps.
     """
@@ -161,7 +160,7 @@ def minimiser(
     if not 0 < top < np.inf:
         return Z
     speed = 1.0
-    for step in range(most):
+    for step in range(MOST):
         slope = M.T @ (M @ problem.columns(ahead) - Y)
         after = shrunk(ahead - slope.reshape(shape) / top, problem.beta / top)
         if ((ahead - after) * (after - Z)).sum() > 0:  # going uphill: start anew
@@ -171,9 +170,9 @@ def minimiser(
         Z, speed = after, faster
         if step % LOOK == LOOK - 1:
             gap, value = float_gap(problem, Z)
-            if gap <= close * value:
+            if gap <= CLOSE * value:
                 break
-            progress(f"solving, gap {gap / value:.1e}", step, most)
+            progress(f"solving, gap {gap / value:.1e}", step, MOST)
     return Z
 
 
@@ -201,10 +200,10 @@ def float_gap(problem: Problem, Z: Array) -> tuple[float, float]:
     return value - float((R * problem.targets).sum() - (R**2).sum() / 2), value
 
 
-def rank_of(Z: Array, relative: float = 1e-6) -> int:
+def rank_of(Z: Array) -> int:
     """The number of singular values above a relative tolerance."""
     s = np.linalg.svd(Z, compute_uv=False)
-    return int((s > relative * s[0]).sum()) if s[0] else 0
+    return int((s > RELATIVE * s[0]).sum()) if s[0] else 0
 
 
 def heads_of(problem: Problem, Z: Array) -> tuple[Array, Array]:

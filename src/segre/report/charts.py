@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypedDict, Unpack
 
+from segre.finding import Status
 from segre.report.blocks import Figure, Table
 
 Number = float | int | None
@@ -18,6 +19,7 @@ class About(TypedDict, total=False):
     takeaway: str
     note: str
     height: int
+    status: Status
 
 
 def figure(
@@ -36,6 +38,14 @@ def figure(
 def axis(title: str, **more: Any) -> dict[str, Any]:
     """An axis with a title."""
     return {"title": {"text": title}, **more}
+
+
+def curve(
+    x: Sequence[Any], y: Sequence[Any], colour: str = "@1", *, width: float = 2, **more: Any
+) -> dict[str, Any]:
+    """The trace of a line through points; `more` is what else plotly should know of it."""
+    line = {"color": colour, "width": width, **more.pop("line", {})}
+    return {"type": "scatter", "mode": "lines", "x": list(x), "y": list(y), "line": line, **more}
 
 
 def bars(

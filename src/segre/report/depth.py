@@ -32,7 +32,7 @@ from segre.report.blocks import (
     Title,
     table,
 )
-from segre.report.charts import About, Number, by_head, columns, lines, residuals
+from segre.report.charts import About, Number, by_head, columns, curve, lines, residuals
 from segre.report.views import data, on_page, tiles, view
 from segre.values import counted, from_logarithm
 
@@ -293,21 +293,14 @@ def known_residuals(curve: Curve) -> list[Number]:
     return [None if log is None or log < -300 else 10.0**log for log in _known(curve.log10)]
 
 
-def _band(curve: Curve, number: int) -> dict[str, object]:
+def _band(of: Curve, number: int) -> dict[str, object]:
     """The spread over inputs, as far as single precision goes."""
-    values = curve.values["relative"][: curve.floored]
-    layers = list(range(len(values)))
+    values = of.values["relative"][: of.floored]
+    layers, colour = list(range(len(values))), f"@{1 + number % 8}"
     low, high = _known(values.min(axis=-1)), _known(values.max(axis=-1))
-    return {
-        "type": "scatter",
-        "x": [*layers, *layers[::-1]],
-        "y": [*low, *high[::-1]],
-        "fill": "toself",
-        "fillcolor": f"@{1 + number % 8}/0.2",
-        "line": {"color": f"@{1 + number % 8}", "width": 0},
-        "showlegend": False,
-        "hoverinfo": "skip",
-    }
+    look: dict[str, Any] = {"fill": "toself", "fillcolor": f"{colour}/0.2", "hoverinfo": "skip"}
+    around = [*layers, *layers[::-1]], [*low, *high[::-1]]
+    return curve(*around, colour, width=0, showlegend=False, **look)
 
 
 def _against_bounds(found: Study) -> Blocks:
@@ -569,14 +562,9 @@ def by_length(
         "carried by no path. The line is the share of all paths that have this length.",
         takeaway=takeaway,
     )
-    line = {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "name": "share of all paths",
-        "x": names[:-1],
-        "y": [counts[length] / sum(counts) for length in lengths],
-        "line": {"color": "@2"},
-    }
+    all_of_them = [counts[length] / sum(counts) for length in lengths]
+    name = "share of all paths"
+    line = curve(names[:-1], all_of_them, "@2", mode="lines+markers", name=name)
     own = {**figure.traces[0], "name": "share of the output"}
     return replace(figure, traces=(own, line), layout={**figure.layout, "showlegend": True})
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from segre.checkpoint.content_hash import STEPS, ContentHash, Hashes
 from segre.checkpoint.lineage import Lineage, Relation
 from segre.report.blocks import Blocks, Facts, Figure, Say, Title, Tree, table
-from segre.report.charts import axis, heat_map
+from segre.report.charts import axis, curve, heat_map
 from segre.report.views import data, on_page, view
+from segre.values import counted
 
 _COLOURS = {"unrelated": "bold yellow", "undecided": "bold yellow"}
 _EDGES = 4
@@ -102,7 +103,7 @@ def _plots(found: Lineage) -> Blocks:
     order = tree["leaves"][::-1]
     labels = [names[place] for place in order]
     cells = [[float(found.distances[i, j]) for j in order] for i in order]
-    origins = f"{len(found.groups)} origin{'s' * (len(found.groups) != 1)}"
+    origins = counted(len(found.groups), "origin")
     distances = heat_map(
         "Distances",
         ("checkpoint", labels),
@@ -113,10 +114,7 @@ def _plots(found: Lineage) -> Blocks:
         takeaway=f"{len(names)} checkpoints, {origins}.",
         note=_DISTANCES,
     )
-    lines = tuple(
-        {"mode": "lines", "x": list(far), "y": list(high), "line": {"color": "@1"}}
-        for high, far in zip(tree["icoord"], tree["dcoord"], strict=True)
-    )
+    lines = tuple(map(curve, tree["dcoord"], tree["icoord"]))
     leaves = range(5, 10 * len(names), 10)
     layout = {
         "xaxis": axis("distance to nearest relatives (average linkage)"),

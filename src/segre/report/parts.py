@@ -33,7 +33,7 @@ from segre.report.blocks import (
     Title,
     table,
 )
-from segre.report.charts import Number, axis, bars, by_head
+from segre.report.charts import Number, axis, bars, by_head, curve, figure
 from segre.report.diagnosis import findings_block, heads_block, meanings
 from segre.report.dimensions import (
     ONLY,
@@ -43,6 +43,7 @@ from segre.report.dimensions import (
     value_in_words,
 )
 from segre.report.views import data, elsewhere, terminal, view
+from segre.values import counted
 
 _SHORT = {
     "findings": "Findings",
@@ -186,8 +187,7 @@ def _certificate(part: Part) -> Tile:
         checked = "the computation" if computed else "hypotheses and count, not the theorem,"
         return Tile("Certificate", "valid", part.label, f"{checked} checked by independent code")
     valid = sum(one["valid"] for one in part.found["instances"])
-    networks = "network" if valid == 1 else "networks"
-    remark = f"but valid for {valid} small {networks} of the same design"
+    remark = f"but valid for {counted(valid, 'small network')} of the same design"
     return Tile("Certificate", "none at this size", part.status, remark)
 
 
@@ -298,23 +298,26 @@ def _fiber(part: Part) -> Figure:
     """A closed curve of weights with the same function, in two of them."""
     fiber = part.found["fiber"]
     names, (x, y) = fiber["names"], zip(*fiber["curve"], strict=True)
-    line = {"mode": "lines", "name": "weights with the same function", "x": x, "y": y}
-    mark = {"mode": "markers", "name": fiber["weights"], "x": x[:1], "y": y[:1]}
-    hover = {"hovertemplate": f"{fiber['weights']}<extra></extra>"}
+    hover = f"{fiber['weights']}<extra></extra>"
+    mark: dict[str, Any] = {
+        "mode": "markers",
+        "name": fiber["weights"],
+        "marker": {"color": "@2", "size": 11},
+    }
     title = "A fiber: one function, many weights"
-    return Figure(
+    return figure(
         title,
-        part.takeaways["fiber"],
         (
-            {"type": "scatter", **line, "line": {"color": "@1", "width": 3}, "hoverinfo": "skip"},
-            {"type": "scatter", **mark, "marker": {"color": "@2", "size": 11}, **hover},
+            curve(x, y, width=3, name="weights with the same function", hoverinfo="skip"),
+            curve(x[:1], y[:1], hovertemplate=hover, **mark),
         ),
         {
             "xaxis": axis(names[0], constrain="domain"),
             "yaxis": axis(names[1], scaleanchor="x", constrain="domain"),
             "showlegend": True,
         },
-        Table(title, ("step", *names), tuple(zip(range(len(x)), x, y, strict=True)), (True,) * 3),
+        Table("", ("step", *names), tuple(zip(range(len(x)), x, y, strict=True)), (True,) * 3),
+        takeaway=part.takeaways["fiber"],
         height=280,
         note=f"Two of the weights of {fiber['where']} while a basis inside it is rotated and "
         "stretched, and the matrix on the other side is rotated back. The curve is one of many on "

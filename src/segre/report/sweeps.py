@@ -7,7 +7,7 @@ from typing import Any
 
 from segre.finding import Status, proved
 from segre.report.blocks import Blocks, Figure, Row, Say, Table, Tile, Title, table, told
-from segre.report.charts import Number, axis, figure, heat_map
+from segre.report.charts import Number, axis, curve, figure, heat_map
 from segre.report.views import data, measured, on_page, tiles, view
 from segre.sweep.builtin import Builtin
 from segre.sweep.export import table as rows_of_store
@@ -19,6 +19,7 @@ from segre.sweep.search import CUT_SHORT
 from segre.sweep.status import Standing
 from segre.sweep.store import Row as Stored
 from segre.sweep.verify import Verified
+from segre.values import counted
 
 _FEW = 5
 _BOUND = "lower-bound"
@@ -55,23 +56,20 @@ def of_standing(found: Standing) -> Blocks:
     yield Title(f"Sweep {found.name}", terminal=False)
     refuted = found.verdicts.get("fails", 0)
     if found.claim is not None:
-        word = "counterexample" if refuted == 1 else "counterexamples"
-        said = f"{refuted:,} {word} to {found.claim}"
+        said = f"{counted(refuted, 'counterexample')} to {found.claim}"
         yield Say(said, "bold red" if refuted else "green", wrap=False)
         yield from _rows(found.counterexamples, refuted)
     planned = "" if found.planned is None else f" of {found.planned:,}"
     # a sweep computes: no dimension in it is known by a theorem
     known = {proved(None) if one == "proved" else one: n for one, n in found.statuses.items()}
-    lines = {
-        "sweep": found.name,
-        "done": f"{found.done:,}{planned} architectures",
-        "claim": None if found.claim is None else _counts(found.verdicts),
-        "dimensions": _counts(known),
-        "checksums": None
-        if found.checked
-        else "none: the store was written by an older segre; the next run adds them",
-    }
-    yield told({name: words for name, words in lines.items() if words is not None})
+    lines = {"sweep": found.name, "done": f"{found.done:,}{planned} architectures"}
+    if found.claim is not None:
+        lines["claim"] = _counts(found.verdicts)
+    lines["dimensions"] = _counts(known)
+    if not found.checked:
+        older = "none: the store was written by an older segre; the next run adds them"
+        lines["checksums"] = older
+    yield told(lines)
     yield tiles(*_tiles(found, planned))
     if found.undecided:
         number = found.verdicts["undecided"]
@@ -187,38 +185,32 @@ def _agree(met: int, ranked: int, allowed: int) -> str:
 @view
 def of_picture(sweep: Picture) -> Blocks:
     """Dimension against prediction, and two maps."""
-    count = sum(cell.fails for cell in sweep.cells)
-    maps = (
-        _map(
-            "Redundant share of the parameters",
-            sweep,
-            lambda cell: cell.redundancy,
-            "share",
-            {"text": lambda cell: f"{cell.rows} architectures"},
-        ),
-        _map(
-            f"Counterexamples: {count or 'none'} (of rows)",
-            sweep,
-            lambda cell: cell.fails,
-            "architectures",
-            {
-                "text": lambda cell: f"{cell.fails}/{cell.rows}" if cell.fails else str(cell.rows),
-                "texttemplate": "%{text}",
-                "colorscale": "Reds",
-            },
-        ),
+    count = sum(cell.fails for cell in sweep.cells) or "none"
+    shares = _map(
+        "Redundant share of the parameters",
+        sweep,
+        lambda cell: (cell.redundancy, f"{cell.rows} architectures"),
+        what="share",
     )
-    lead = f"{len(sweep.marks):,} architectures; counterexamples: {count or 'none'}."
+    counterexamples = _map(
+        f"Counterexamples: {count} (of rows)",
+        sweep,
+        lambda cell: (cell.fails, f"{cell.fails}/{cell.rows}" if cell.fails else str(cell.rows)),
+        what="architectures",
+        texttemplate="%{text}",
+        colorscale="Reds",
+    )
+    lead = f"{len(sweep.marks):,} architectures; counterexamples: {count}."
     yield from (Title(sweep.name), Title(sweep.claim))
-    plots = Row((_marks(sweep), *maps))
+    plots = Row((_marks(sweep), shares, counterexamples))
     yield on_page([measured("sweep", "Dimensions", lead, "", plots)])
 
 
 def _marks(sweep: Picture) -> Figure:
     """Exact dimensions against predicted ones; where only bounds are known, marks are open."""
     most = max((mark.predicted for mark in sweep.marks), default=1)
-    line = {"color": "@6", "dash": "dot", "width": 1}
-    equal = {"mode": "lines", "x": [0, most], "y": [0, most], "line": line, "showlegend": False}
+    dotted = {"line": {"dash": "dot"}, "showlegend": False}
+    equal = curve([0, most], [0, most], "@6", width=1, **dotted)
     groups: dict[tuple[str, bool], list[Mark]] = {}
     for mark in sorted(sweep.marks, key=lambda mark: mark.verdict == "fails"):
         groups.setdefault((mark.verdict, mark.known), []).append(mark)
@@ -255,23 +247,20 @@ def _group(verdict: str, known: bool, marks: Sequence[Mark]) -> dict[str, Any]:
 def _map(
     title: str,
     sweep: Picture,
-    number: Callable[[Architectures], Number],
+    of: Callable[[Architectures], tuple[Number, str]],
+    *,
     what: str,
-    look: dict[str, Any],
+    **look: Any,
 ) -> Figure:
-    """A map over two fields of the sweep; functions in `look` are asked of each cell."""
-    known = {(cell.x, cell.y): cell for cell in sweep.cells}
+    """A map over two fields of the sweep: a number for each cell, and a text."""
+    known = {(cell.x, cell.y): of(cell) for cell in sweep.cells}
     across, up = sorted({x for x, _ in known}), sorted({y for _, y in known}, reverse=True)
-
-    def grid(asked: Callable[[Architectures], Any], none: Any) -> list[list[Any]]:
-        return [[asked(known[x, y]) if (x, y) in known else none for x in across] for y in up]
-
-    asked = {name: grid(own, "") if callable(own) else own for name, own in look.items()}
+    cells = [[known.get((x, y), (None, "")) for x in across] for y in up]
     return heat_map(
         title,
         (sweep.y, list(map(str, up))),
         (sweep.x, list(map(str, across))),
-        grid(number, None),
+        [[number for number, _ in row] for row in cells],
         what=what,
-        look={"zmin": 0, **asked},
+        look={"zmin": 0, "text": [[text for _, text in row] for row in cells], **look},
     )

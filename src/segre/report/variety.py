@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
 from segre.report.blocks import Blocks, Cell, Fact, Facts, Figure, Say, Table, Tile, Title, table
-from segre.report.charts import axis
+from segre.report.charts import axis, curve
 from segre.report.views import data, on_page, view
+from segre.values import counted
 from segre.variety.answer import Number
 from segre.variety.ci import Decomposition, Membership, said
 from segre.variety.critical import Critical
@@ -137,12 +138,12 @@ def _descents(found: Landscape) -> Blocks:
     traces: list[dict[str, Any]] = []
     rows: list[tuple[Cell, ...]] = []
     for number, run in enumerate(found.runs):
-        for place, curve in enumerate(run.curves):
-            steps, losses = [*run.steps, last], [*map(float, curve), float(curve[-1])]
-            rows += [(_signs(run.signs), *pair) for pair in zip(steps, losses, strict=True)]
-            name = f"output signs {_signs(run.signs)}"
-            shown = _curve(name, steps, losses, f"@{1 + number % 8}", first=place == 0)
-            traces.append({**shown, "opacity": 0.35})
+        signs = _signs(run.signs)
+        look: dict[str, Any] = {"name": f"output signs {signs}", "opacity": 0.35, "width": 1}
+        for place, losses in enumerate(run.curves):
+            steps, values = [*run.steps, last], [*map(float, losses), float(losses[-1])]
+            rows += [(signs, *pair) for pair in zip(steps, values, strict=True)]
+            traces.append(curve(steps, values, f"@{1 + number % 8}", showlegend=place == 0, **look))
     few = found.points if len(found.points) <= _MOST_LEVELS else found.points[:1]
     minima = [one.point for one in found.endings if not one.boundary]
     levels = {float(one.loss): found.kind(one).split(",")[0] for one in (*few, *minima)}
@@ -150,11 +151,10 @@ def _descents(found: Landscape) -> Blocks:
         if one.boundary:
             levels.setdefault(float(one.point.loss), "boundary, spurious")
     for loss, kind in sorted(levels.items()):
-        named = "minimum" in kind or "spurious" in kind
-        level = _curve(kind, [0, last], [loss, loss], "@faint", first=False)
-        line = {"color": "@faint", "dash": "dash" if named else "dot", "width": 1}
-        words = {"mode": "lines+text", "text": ["", f"{loss:.6g}  {kind}"]}
-        traces.append({**level, **words, "textposition": "top left", "line": line})
+        dash = "dash" if "minimum" in kind or "spurious" in kind else "dot"
+        words = {"text": ["", f"{loss:.6g}  {kind}"], "textposition": "top left"}
+        look = {"name": kind, "showlegend": False, "width": 1, "line": {"dash": dash}, **words}
+        traces.append(curve([0, last], [loss, loss], "@faint", mode="lines+text", **look))
     layout = {
         "xaxis": axis("steps of gradient descent", range=[0, last]),
         "yaxis": axis("loss", range=[0, 1.3 * max(levels)]),
@@ -164,24 +164,14 @@ def _descents(found: Landscape) -> Blocks:
     yield Figure(title, "", tuple(traces), layout, numbers, height=440)
 
 
-def _curve(
-    name: str, x: Sequence[float], y: Sequence[float], colour: str, *, first: bool = True
-) -> dict[str, Any]:
-    line = {"color": colour, "width": 1}
-    plot = {"type": "scatter", "mode": "lines", "x": list(x), "y": list(y)}
-    return {**plot, "name": name, "line": line, "showlegend": first}
-
-
 @view
 def of_decomposition(found: Decomposition) -> Blocks:
     """The kinds of components, and where a matrix lies if there is one."""
     grid = found.grid
     head = f"{grid.d} x {grid.k * grid.l} matrices on a {grid.k}x{grid.l} grid: rank < {grid.s} in "
     yield Title(f"{head}grid columns, rank < {grid.t} in grid rows")
-    components = "component" if found.value == 1 else "components"
-    yield Facts(
-        (Tile(components, f"{found.value:,}", "proved by theorem", f"proved: {found.how}"),)
-    )
+    count, name = counted(found.value, "component").split()
+    yield Facts((Tile(name, count, "proved by theorem", f"proved: {found.how}"),))
     yield Say()
     tangents = [()] * len(found.kinds) if not found.tangents else [(n,) for n in found.tangents]
     rows: tuple[tuple[Cell, ...], ...] = tuple(
@@ -201,8 +191,7 @@ def _matrix(found: Decomposition, own: Membership) -> Iterator[Fact]:
     if own.reason:
         yield "matrix", "", f"not in the variety: {own.reason}"
         return
-    components = "component" if own.count == 1 else "components"
-    yield "matrix", "", f"on {own.count:,} {components}"
+    yield "matrix", "", f"on {counted(own.count, 'component')}"
     yield from (("", one.dimension, said(found.grid, one)) for one in own.components)
     if own.count > len(own.components):
         yield "", "", f"and {own.count - len(own.components):,} more"

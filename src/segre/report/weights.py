@@ -124,25 +124,21 @@ def of_comparison(found: Comparison) -> Blocks:
     if not found.blocks:
         return
     typical, coarsest = found.sensitivity
+    apart = f"relative difference of outputs on random tokens: {found.outputs:.2g}; "
     if found.rounded:
         yield Say(
-            f"relative difference of outputs on random tokens: {found.outputs:.2g}; a relative "
-            f"change of a weight by more than {coarsest:.1g} would be detected, a "
-            "smaller one may be lost in the rounding"
+            f"{apart}a relative change of a weight by more than {coarsest:.1g} would be detected, "
+            "a smaller one may be lost in the rounding"
         )
         return
+    count, differing = len(found.blocks), len(found.differing)
     nearest = sorted(found.blocks, key=lambda block: -block.excess)
-    differing = found.differing
-    yield _blocks(nearest[: min(_SHOWN, len(differing)) or 3])
-    said = f"all {len(found.blocks)} blocks agree; the table shows those nearest to their limits"
+    yield _blocks(nearest[: min(_SHOWN, differing) or 3])
     if differing:
-        said = f"{len(differing)} of {len(found.blocks)} blocks differ; the table shows the largest"
-        said += " differences"
-    yield Say(said)
-    yield Say(
-        f"relative difference of outputs on random tokens: {found.outputs:.2g}; rounding can "
-        f"explain {found.outputs_tolerance:.1g}"
-    )
+        yield Say(f"{differing} of {count} blocks differ; the table shows the largest differences")
+    else:
+        yield Say(f"all {count} blocks agree; the table shows those nearest to their limits")
+    yield Say(f"{apart}rounding can explain {found.outputs_tolerance:.1g}")
     yield Say(
         "sensitivity, measured by rounding both files once more: a relative change of "
         f"{typical:.1g} would be detected in a typical block, of {coarsest:.1g} in the least "
@@ -184,20 +180,17 @@ def _blocks(blocks: Iterable[Compared]) -> Table:
 @view
 def of_check(check: Check) -> Blocks:
     """Whether a witness is valid."""
-    blocks = check.blocks
-    differing = [block for block in blocks if not block.agrees]
-    said = "the witness is not valid" if differing else "the witness is valid"
+    differing = [block for block in check.blocks if not block.agrees]
+    word, said = ("not valid", "is not valid") if differing else ("holds", "is valid")
     yield Title("Is the witness valid?", check.status, terminal=False)
     yield data([_every_block(check)])
-    yield tiles(
-        Tile("witness", "not valid" if differing else "holds", check.status), _agreeing(check)
-    )
-    yield Say(said, "bold red" if differing else "bold green")
+    yield tiles(Tile("witness", word, check.status), _agreeing(check))
+    yield Say(f"the witness {said}", "bold red" if differing else "bold green")
     if differing:
         yield _blocks(differing[:_SHOWN])
-        yield Say(f"{len(differing)} of {len(blocks)} blocks differ")
+        yield Say(f"{len(differing)} of {len(check.blocks)} blocks differ")
     else:
-        yield Say(agreed(blocks))
+        yield Say(agreed(check.blocks))
 
 
 def _every_block(found: Comparison | Check) -> Table:
@@ -232,10 +225,9 @@ def of_merged(merged: Merged) -> Blocks:
     yield Title(f"{merged.directory}: {merged.formula}", style="")
     for one in merged.aligned:
         before, after = one.whole.distances()
-        near = f"relative distance {before:.3g}"
-        if one.moved:
-            near = f"relative distance {before:.3g} before alignment, {after:.3g} after"
-        yield Say(f"{shown(one.name)} to {shown(one.to)}: {near}", wrap=False)
+        near = f"{before:.3g}" + f" before alignment, {after:.3g} after" * one.moved
+        names = f"{shown(one.name)} to {shown(one.to)}"
+        yield Say(f"{names}: relative distance {near}", wrap=False)
         if min(before, after) > FAR_APART and not merged.by.startswith("none"):
             yield Say(
                 f"{shown(one.name)} is far from {shown(one.to)}, and may be unrelated: measure the "

@@ -43,24 +43,24 @@ _FLOOR = (FLOOR,)
 Known = tuple[float | None, ...]
 
 # Mean relative residuals at LAYERS of the paper's figures; None is not known.
-FIGURE: dict[str, tuple[Known, ...]] = {
-    "bert": (
-        (0.612, 0.0176, 7e-7, *_FLOOR * 5),
-        (0.597, 0.0174, 9e-7, *_FLOOR * 5),
-        (0.607, 0.565, 0.559, 0.565, 0.563, 0.529, 0.487, 0.449),
-        (0.597, 0.563, 0.535, 0.565, 0.537, 0.493, 0.414, 0.345),
-    ),
-    "albert": (
-        (0.669, 0.0016, *_FLOOR * 6),
-        (0.566, 0.0011, *_FLOOR * 6),
-        (0.642, 0.642, 0.613, 0.546, 0.493, 0.412, 0.321, 0.256),
-        (0.626, 0.670, 0.610, 0.561, 0.525, 0.418, 0.337, 0.260),
-    ),
+FIGURE: dict[str, dict[str, Known]] = {
+    "bert": {
+        "attention": (0.612, 0.0176, 7e-7, *_FLOOR * 5),
+        "+ MLP": (0.597, 0.0174, 9e-7, *_FLOOR * 5),
+        "+ skip": (0.607, 0.565, 0.559, 0.565, 0.563, 0.529, 0.487, 0.449),
+        "full": (0.597, 0.563, 0.535, 0.565, 0.537, 0.493, 0.414, 0.345),
+    },
+    "albert": {
+        "attention": (0.669, 0.0016, *_FLOOR * 6),
+        "+ MLP": (0.566, 0.0011, *_FLOOR * 6),
+        SURGERY: (0.642, 0.642, 0.613, 0.546, 0.493, 0.412, 0.321, 0.256),
+        "full": (0.626, 0.670, 0.610, 0.561, 0.525, 0.418, 0.337, 0.260),
+    },
 }
 # The same of a run of the published code on random tokens: what is known of it.
-RERAN: dict[str, tuple[Known, ...]] = {
-    "bert": ((0.584, 0.0161, 4e-7), (), (), (*(None,) * 7, 0.378)),
-    "albert": ((0.757, 0.0019, 2e-7), (), (), (*(None,) * 7, 0.210)),
+RERAN: dict[str, dict[str, Known]] = {
+    "bert": {"attention": (0.584, 0.0161, 4e-7), "full": (*(None,) * 7, 0.378)},
+    "albert": {"attention": (0.757, 0.0019, 2e-7), "full": (*(None,) * 7, 0.210)},
 }
 
 
@@ -157,13 +157,11 @@ def _orderings(found: Mapping[str, Seeds]) -> Iterator[Claim]:
 def _numbers(found: Mapping[str, Seeds]) -> Iterator[Claim]:
     """Published numbers: after the last layer with skips, after the first without."""
     for model, each in found.items():
-        for place, name in enumerate(VARIANTS[2:], start=2):
-            if model == "albert" and name == "+ skip":
-                continue  # the paper's number is of its own surgery
+        for name in (name for name in VARIANTS[2:] if name in FIGURE[model]):
             yield PAPER(f"{_named(model)} ({name}): relative residual after layer 12").near(
-                FIGURE[model][place][-1] or 0, each.of(name, -1), tolerance=0.1
+                FIGURE[model][name][-1] or 0, each.of(name, -1), tolerance=0.1
             )
-        first, last = RERAN[model][0][1] or 1, RERAN[model][3][-1] or 1
+        first, last = RERAN[model]["attention"][1] or 1, RERAN[model]["full"][-1] or 1
         yield RERUN(
             f"{_named(model)} (attention): log10 of the relative residual after layer 1, within a "
             "factor of two"
@@ -204,14 +202,8 @@ def _table(model: str, each: Seeds, as_published: bool) -> Table:
 
 def _known(model: str, name: str) -> Iterator[tuple[str, Known]]:
     """What is published of a variant, by source."""
-    if model == "albert" and name in ("+ skip", SURGERY):
-        name = {"+ skip": "", SURGERY: "+ skip"}[name]  # the paper's curve is of its surgery
-    if name not in VARIANTS:
-        return
-    place = VARIANTS.index(name)
     for source, every in (("paper", FIGURE), ("published code rerun", RERAN)):
-        values = every[model][place]
-        if values:
+        if values := every[model].get(name):
             yield source, values + (None,) * (len(LAYERS) - len(values))
 
 

@@ -84,15 +84,14 @@ def self_attention(points: Array, anchors: Array, values: Array, beta: float) ->
     return forward(Real(), spec, weights, tokens.T)[:, :n].T
 
 
-def certified_error(p: int, beta: float | None = None) -> tuple[float, float]:
+def certified_error(p: int) -> tuple[float, float]:
     """Bounds of sup |F(z) - z| over [0, 1] for the head F with values a_k: proved, in balls.
 
     F is increasing (its derivative is 2 beta times a variance), so on a cell [u, v] the error is at
     most the larger of F(v) - u and v - F(u). It is at least |F(u) - u| at every u. The error at
     1 - z is that at z with the other sign, so that half of the interval is enough.
     """
-    field = Ball(96)
-    factor = int(sharpness(p) if beta is None else beta)
+    field, factor = Ball(96), int(sharpness(p))
     cells = -(-CELLS * p // 2)
     with field.precision():
         at = field.constant(np.arange(cells + 1)[None]) / (CELLS * p)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, cast
 
 import numpy as np
 
@@ -67,14 +67,12 @@ class ModularWeights:
     @property
     def stack(self) -> Network:
         """The architecture, which is a stack."""
-        assert isinstance(self.spec, Network)
-        return self.spec
+        return cast(Network, self.spec)
 
     @property
     def transformer(self) -> Transformer:
         """The architecture, which is a transformer."""
-        assert isinstance(self.spec, Transformer)
-        return self.spec
+        return cast(Transformer, self.spec)
 
     @cached_property
     def passage(self) -> Passage:

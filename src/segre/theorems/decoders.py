@@ -36,16 +36,17 @@ _WORDS = {
     "embscale": ANY,
     "output": ("softmax", "logits"),
 }
+FIRST_LAYER = "(V - d - 1)(V - 2d - 3) > n_1 (one attention layer)"
 
 
-def _sizes(spec: Transformer, name: str, tokens: int) -> list[Hypothesis]:
+def _sizes(spec: Transformer, tokens: int) -> list[Hypothesis]:
     """Hypotheses of B, C, D and E on the sizes."""
     d, a, v = spec.d, spec.head, spec.dv
     return [
-        Hypothesis(f"{name}.d", "d >= 3", d, ">=", 3),
-        Hypothesis(f"{name}.a", "a <= d", d, ">=", a),
-        Hypothesis(f"{name}.v", "v <= d", d, ">=", v),
-        Hypothesis(f"{name}.t", "t' >= a + 1", tokens, ">=", a + 1),
+        Hypothesis(".d", "d >= 3", d, ">=", 3),
+        Hypothesis(".a", "a <= d", d, ">=", a),
+        Hypothesis(".v", "v <= d", d, ">=", v),
+        Hypothesis(".t", "t' >= a + 1", tokens, ">=", a + 1),
     ]
 
 
@@ -99,46 +100,45 @@ def contexts(V: int, t: int, m: int, words: int, last: int) -> int:
     return max(first, second, 0)
 
 
-def _enough_contexts(spec: Transformer, name: str, tokens: int) -> Hypothesis:
+def _enough_contexts(spec: Transformer, tokens: int) -> Hypothesis:
     m = max(spec.head + 1, -(-spec.d // spec.heads))
     words = spec.d + 1 + _generic_points(spec)
     found = contexts(spec.vocab, tokens, m, words, 1)
     says = "separating contexts > parameters"
-    return Hypothesis(f"{name}.contexts", says, found, ">", spec.parameters)
+    return Hypothesis(".contexts", says, found, ">", spec.parameters)
 
 
-def _first_layer(spec: Transformer, name: str, extra: int) -> list[Hypothesis]:
+def _first_layer(spec: Transformer, extra: int) -> list[Hypothesis]:
     """The first attention can be read off its outputs: n_1 < (V - d - 1)(V - 2d - 3)."""
     d, V, a = spec.d, spec.vocab, spec.head
     unknowns = _attention(spec) + extra
     pairs = max(V - d - 1, 0) * max(V - 2 * d - 3, 0)
-    says = "(V - d - 1)(V - 2d - 3) > n_1 (one attention layer)"
-    out = [Hypothesis(f"{name}.first", says, pairs, ">", unknowns)]
+    out = [Hypothesis(".first", FIRST_LAYER, pairs, ">", unknowns)]
     if spec.qknorm:
         needed = d + _generic_points(spec)
         common = max(V - 1 - a - (a * unknowns // (V - a) if a < V else V), 0)
         says = "common keys >= N = d + a(a+1)/2 + a"
-        out.append(Hypothesis(f"{name}.keys", says, common, ">=", needed))
+        out.append(Hypothesis(".keys", says, common, ">=", needed))
         spread = common - 1 - a
         others = max(V - 1 - -(-unknowns // spread), 0) if spread > 0 else 0
-        out.append(Hypothesis(f"{name}.queries", "common queries >= N", others, ">=", needed))
+        out.append(Hypothesis(".queries", "common queries >= N", others, ">=", needed))
     return out
 
 
-def _written(spec: Transformer, name: str) -> Hypothesis:
-    return Hypothesis(f"{name}.heads", "Hv >= d", spec.heads * spec.dv, ">=", spec.d)
+def _written(spec: Transformer) -> Hypothesis:
+    return Hypothesis(".heads", "Hv >= d", spec.heads * spec.dv, ">=", spec.d)
 
 
-def _tokens(spec: Transformer, name: str) -> Hypothesis:
-    return Hypothesis(f"{name}.V", "V >= 2d + 2", spec.vocab, ">=", 2 * spec.d + 2)
+def _tokens(spec: Transformer) -> Hypothesis:
+    return Hypothesis(".V", "V >= 2d + 2", spec.vocab, ">=", 2 * spec.d + 2)
 
 
 # --- B: continuous inputs -------------------------------------------------------------------------
 
 
 def _continuous(spec: Transformer) -> tuple[Hypothesis, ...]:
-    eps = [positive_eps(spec, "B")] if spec.qknorm else []
-    return (*_sizes(spec, "B", spec.t), *full_rotation(spec, "B"), *eps)
+    eps = [positive_eps(spec)] if spec.qknorm else []
+    return (*_sizes(spec, spec.t), *full_rotation(spec), *eps)
 
 
 B = Theorem(
@@ -154,16 +154,16 @@ B = Theorem(
 # --- C: language models like Llama ----------------------------------------------------------------
 
 
-def _words(spec: Transformer, name: str) -> tuple[Hypothesis, ...]:
+def _words(spec: Transformer) -> tuple[Hypothesis, ...]:
     tokens = shortest_window(spec)
     return (
-        *_sizes(spec, name, tokens),
-        _written(spec, name),
-        _tokens(spec, name),
-        *full_rotation(spec, name),
-        positive_eps(spec, name),
-        _enough_contexts(spec, name, tokens),
-        *_first_layer(spec, name, 2 * spec.d),
+        *_sizes(spec, tokens),
+        _written(spec),
+        _tokens(spec),
+        *full_rotation(spec),
+        positive_eps(spec),
+        _enough_contexts(spec, tokens),
+        *_first_layer(spec, 2 * spec.d),
     )
 
 
@@ -171,7 +171,7 @@ C = Theorem(
     "C",
     "language models like Llama, Mistral and Qwen3",
     Design({**_WORDS, "qknorm": (False, True)}).misfits,
-    lambda spec: _words(spec, "C"),
+    _words,
     lambda spec: {**_layers(spec), **_ends(spec)},
     ("Ax", "Lindemann"),
 )
@@ -190,7 +190,7 @@ D_QWEN2 = Theorem(
     "D1",
     "language models like Qwen2",
     Design({**_WORDS, "bias": ("qkv",)}).misfits,
-    lambda spec: _words(spec, "D1"),
+    _words,
     _with_biases,
     ("Ax", "Lindemann"),
 )
@@ -208,17 +208,17 @@ def _capped(spec: Transformer) -> tuple[Hypothesis, ...]:
     blocks = (tokens - 1) // m - 1
     found = max(blocks, 0) * max(V - d - 1, 0) * max(V - m - places, 0)
     return (
-        *_sizes(spec, "E", tokens),
-        Hypothesis("E.o", "o = min(d, Hv) >= 2", o, ">=", 2),
-        Hypothesis("E.squares", "o(o+1)/2 >= d", o * (o + 1) // 2, ">=", d),
-        Hypothesis("E.f", "f >= d", spec.ff, ">=", d),
-        _tokens(spec, "E"),
-        *full_rotation(spec, "E"),
-        positive_eps(spec, "E"),
-        Hypothesis("E.cap", "scores are capped", spec.cap.numerator, ">=", 1),
-        Hypothesis("E.logitcap", "logits are capped", spec.logitcap.numerator, ">=", 1),
-        Hypothesis("E.contexts", "separating contexts > parameters", found, ">", P),
-        *_first_layer(spec, "E", 3 * d),
+        *_sizes(spec, tokens),
+        Hypothesis(".o", "o = min(d, Hv) >= 2", o, ">=", 2),
+        Hypothesis(".squares", "o(o+1)/2 >= d", o * (o + 1) // 2, ">=", d),
+        Hypothesis(".f", "f >= d", spec.ff, ">=", d),
+        _tokens(spec),
+        *full_rotation(spec),
+        positive_eps(spec),
+        Hypothesis(".cap", "scores are capped", spec.cap.numerator, ">=", 1),
+        Hypothesis(".logitcap", "logits are capped", spec.logitcap.numerator, ">=", 1),
+        Hypothesis(".contexts", "separating contexts > parameters", found, ">", P),
+        *_first_layer(spec, 3 * d),
     )
 
 

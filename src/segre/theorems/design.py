@@ -63,16 +63,16 @@ def _shown(value: Any) -> str:
     return ",".join(map(show, value)) if isinstance(value, tuple) else show(value)
 
 
-def full_rotation(spec: Transformer, prefix: str) -> list[Hypothesis]:
+def full_rotation(spec: Transformer) -> list[Hypothesis]:
     """All dimensions of a head are rotary, with distinct angles of which one is algebraic."""
-    out = [Hypothesis(f"{prefix}.rope", "all a dimensions turn", spec.rotary, ">=", spec.head)]
+    out = [Hypothesis(".rope", "all a dimensions turn", spec.rotary, ">=", spec.head)]
     if spec.rescaling is not None and spec.rescaling.kind == "llama3":
         # the first plane keeps its angle, 1 a token: length / (2 pi) > high, and 2 pi < 7
         length, high = spec.rescaling.length, spec.rescaling.high
         left = length.numerator * high.denominator
         right = 7 * high.numerator * length.denominator
         says = "the first plane is not slowed down: length >= 7 high"
-        out.append(Hypothesis(f"{prefix}.angle", says, left, ">=", right))
+        out.append(Hypothesis(".angle", says, left, ">=", right))
     return out
 
 
@@ -81,6 +81,6 @@ def shortest_window(spec: Transformer) -> int:
     return min(spec.sees(layer) for layer in range(1, spec.layers + 1))
 
 
-def positive_eps(spec: Transformer, prefix: str) -> Hypothesis:
+def positive_eps(spec: Transformer) -> Hypothesis:
     """The norms have a constant under their root."""
-    return Hypothesis(f"{prefix}.eps", "eps > 0 (its numerator)", spec.eps.numerator, ">=", 1)
+    return Hypothesis(".eps", "eps > 0 (its numerator)", spec.eps.numerator, ">=", 1)

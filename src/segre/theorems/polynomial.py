@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 
 from segre.polynomial.bounds import bound, sums_of_powers
 from segre.polynomial.spec import Polynomial
 from segre.theorems.theorem import Hypothesis, Theorem
 
+Misfits = Callable[[Polynomial], tuple[str, ...]]
+
 _SCALES = "scales of hidden units"
 _REST = "weights with the same sum of powers"
 
 
-def _misfits(spec: Polynomial, kind: str, *, linear: bool | None) -> Iterator[str]:
-    if spec.kind != kind:
-        yield "convolutions" if spec.convolutional else "dense layers"
-    if linear is not None and (spec.degree == 1) != linear:
-        yield f"degree {spec.degree}"
+def _misfits(kind: str, *, linear: bool | None = None, one: bool = False) -> Misfits:
+    """What does not fit networks of a kind, linear ones or not; `one`: with one hidden layer."""
+
+    def found(spec: Polynomial) -> tuple[str, ...]:
+        wrong = {
+            "convolutions" if spec.convolutional else "dense layers": spec.kind != kind,
+            f"degree {spec.degree}": linear is not None and (spec.degree == 1) != linear,
+            "biases": one and spec.bias,
+            f"{spec.depth} layers": one and spec.depth != 2,
+            f"{spec.widths[-1]} outputs": one and spec.widths[-1] != 1,
+        }
+        return tuple(name for name, misfit in wrong.items() if misfit)
+
+    return found
 
 
-def _veronese_misfits(spec: Polynomial) -> tuple[str, ...]:
-    found = list(_misfits(spec, "poly", linear=False))
-    if spec.bias:
-        found.append("biases")
-    if spec.depth != 2:
-        found.append(f"{spec.depth} layers")
-    if spec.widths[-1] != 1:
-        found.append(f"{spec.widths[-1]} outputs")
-    return tuple(found)
-
-
-def _degree(name: str, spec: Polynomial, least: int) -> tuple[Hypothesis, ...]:
-    return (Hypothesis(name, f"degree >= {least}", spec.degree, ">=", least),)
+def _degree(least: int) -> Callable[[Polynomial], tuple[Hypothesis, ...]]:
+    return lambda spec: (Hypothesis("1", f"degree >= {least}", spec.degree, ">=", least),)
 
 
 def _veronese_symmetries(spec: Polynomial) -> dict[str, int]:
@@ -51,22 +51,22 @@ def _filter_symmetries(spec: Polynomial) -> dict[str, int]:
 V = Theorem(
     "V",
     "polynomial networks with one hidden layer and one output",
-    _veronese_misfits,
-    lambda spec: _degree("V1", spec, 2),
+    _misfits("poly", linear=False, one=True),
+    _degree(2),
     _veronese_symmetries,
     ("Alexander-Hirschowitz",),
 )
 M = Theorem(
     "M",
     "linear networks",
-    lambda spec: tuple(_misfits(spec, "poly", linear=True)),
-    lambda spec: _degree("M1", spec, 1),
+    _misfits("poly", linear=True),
+    _degree(1),
     _linear_symmetries,
 )
 K = Theorem(
     "K",
     "convolutional networks with monomial activations",
-    lambda spec: tuple(_misfits(spec, "cnn", linear=None)),
-    lambda spec: _degree("K1", spec, 1),
+    _misfits("cnn"),
+    _degree(1),
     _filter_symmetries,
 )

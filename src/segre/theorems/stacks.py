@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
+from itertools import accumulate
 
 from segre.spec import Network
 from segre.theorems.theorem import Hypothesis, Theorem
@@ -11,39 +12,60 @@ _INVARIANT = "changes that keep every M_i and L"
 _SCALES = "scales of scores against values"
 
 
-def _misfits(spec: Network, score: str, *, one_headed: bool) -> Iterator[str]:
-    if not spec.plain:
-        yield "heads with options, or of several mechanisms"
-    elif spec.score != score:
-        yield f"{spec.score} attention"
-    if spec.one_headed != one_headed:
-        yield "single heads" if spec.one_headed else "several heads, or factored value maps"
+def _misfits(
+    score: str, *, one_headed: bool = True, one_layer: bool | None = None
+) -> Callable[[Network], tuple[str, ...]]:
+    """What does not fit stacks of a kind of attention."""
+
+    def found(spec: Network) -> tuple[str, ...]:
+        several = "single heads" if spec.one_headed else "several heads, or factored value maps"
+        deep = "a single layer" if spec.depth == 1 else "several layers"
+        wrong = {
+            "heads with options, or of several mechanisms": not spec.plain,
+            f"{spec.score} attention": spec.plain and spec.score != score,
+            several: spec.one_headed != one_headed,
+            deep: one_layer is not None and (spec.depth == 1) != one_layer,
+        }
+        return tuple(name for name, misfit in wrong.items() if misfit)
+
+    return found
 
 
-def _tokens(name: str, spec: Network, least: int, says: str) -> Hypothesis:
+def _tokens(name: str, least: int, says: str, spec: Network) -> Hypothesis:
     return Hypothesis(name, says, spec.t, ">=", least)
+
+
+def _two_tokens(name: str) -> Callable[[Network], tuple[Hypothesis, ...]]:
+    return lambda spec: (_tokens(name, 2, "t >= 2", spec),)
+
+
+def invariants(spec: Network, *, symmetric: bool = False) -> int:
+    """Dimensions of (M_1, ..., M_l, L) of a stack with one head in every layer.
+
+    They are r_l d_l + sum_i s_i (r_{i-1} - r_i) + p_i (2 r_{i-1} - p_i). Here r_i is the rank of
+    U_i, p_i that of M_i, and s_i counts dimensions of the image of U_i that later layers read. Of
+    M_i that are `symmetric`, and after a lightning layer of rank one, whose tokens are all
+    parallel, only the symmetric parts count.
+    """
+    d = spec.widths
+    r = list(accumulate(d, min))
+    p = [min(layer.a, r[i]) for i, layer in enumerate(spec.layers)]
+    s, total = r[-1], r[-1] * d[-1]
+    for i in reversed(range(spec.depth)):
+        total += s * (r[i] - r[i + 1])
+        s = min(r[i], s + 2 * p[i])
+    for n, rank in zip(r, p, strict=False):
+        m = min(2 * rank, n)
+        total += m * n - m * (m - 1) // 2 if symmetric else rank * (2 * n - rank)
+        symmetric |= spec.mechanism.bilinear and rank == 1
+    return total
 
 
 # --- A: one softmax head in every layer -----------------------------------------------------------
 
 
-def _softmax_hypotheses(spec: Network) -> tuple[Hypothesis, ...]:
-    return (_tokens("A1", spec, 2, "t >= 2"),)
-
-
 def _softmax_symmetries(spec: Network) -> dict[str, int]:
-    """Parameters minus r_l d_l + sum_i s_i (r_{i-1} - r_i) + p_i (2 r_{i-1} - p_i)."""
-    d = spec.widths
-    r = [d[0]]
-    for width in d[1:]:
-        r.append(min(r[-1], width))
-    p = [min(layer.a, r[i]) for i, layer in enumerate(spec.layers)]
-    s = r[-1]
-    dimension = r[-1] * d[-1]
-    for i in reversed(range(spec.depth)):
-        dimension += s * (r[i] - r[i + 1]) + p[i] * (2 * r[i] - p[i])
-        s = min(r[i], s + 2 * p[i])
-    return {_INVARIANT: spec.parameters - dimension}
+    return {_INVARIANT: spec.parameters - invariants(spec)}
 
 
 # --- A': several softmax heads, equal widths ------------------------------------------------------
@@ -55,12 +77,12 @@ def _heads_hypotheses(spec: Network) -> tuple[Hypothesis, ...]:
     values = [d if head.dv is None else head.dv for head in heads]
     written = min(d if one.dv is None else one.heads * one.dv for one in heads)
     return (
-        _tokens("A'1", spec, 2, "t >= 2"),
-        Hypothesis("A'2", "no width is below d = d_0", min(spec.widths), ">=", d),
-        Hypothesis("A'3", "no width is above d = d_0", d, ">=", max(spec.widths)),
-        Hypothesis("A'4", "every a <= d", d, ">=", max(head.a for head in heads)),
-        Hypothesis("A'5", "every v <= d", d, ">=", max(values)),
-        Hypothesis("A'6", "the heads of every layer have v_1 + .. + v_H >= d", written, ">=", d),
+        _tokens("1", 2, "t >= 2", spec),
+        Hypothesis("2", "no width is below d = d_0", min(spec.widths), ">=", d),
+        Hypothesis("3", "no width is above d = d_0", d, ">=", max(spec.widths)),
+        Hypothesis("4", "every a <= d", d, ">=", max(head.a for head in heads)),
+        Hypothesis("5", "every v <= d", d, ">=", max(values)),
+        Hypothesis("6", "the heads of every layer have v_1 + .. + v_H >= d", written, ">=", d),
     )
 
 
@@ -74,10 +96,6 @@ def _heads_symmetries(spec: Network) -> dict[str, int]:
 
 
 # --- L1: one lightning layer ----------------------------------------------------------------------
-
-
-def _one_layer_hypotheses(spec: Network) -> tuple[Hypothesis, ...]:
-    return (_tokens("L1.1", spec, 2, "t >= 2"),)
 
 
 def _one_layer_symmetries(spec: Network) -> dict[str, int]:
@@ -95,10 +113,10 @@ def _deep_hypotheses(spec: Network) -> tuple[Hypothesis, ...]:
     ranks = [min(layer.a, d) for layer in spec.layers]
     tokens = 2 if min(ranks) == d else min(ranks) + 1
     return (
-        _tokens("L.1", spec, tokens, "t >= 2, and t >= a + 1 if a < d = d_0"),
-        Hypothesis("L.2", "no width is below d_0", min(spec.widths), ">=", d),
-        Hypothesis("L.3", "every a >= 2, or d = 1", min(ranks), ">=", min(2, d)),
-        Hypothesis("L.4", "min(a, d) is the same in every layer", min(ranks), ">=", max(ranks)),
+        _tokens(".1", tokens, "t >= 2, and t >= a + 1 if a < d = d_0", spec),
+        Hypothesis(".2", "no width is below d_0", min(spec.widths), ">=", d),
+        Hypothesis(".3", "every a >= 2, or d = 1", min(ranks), ">=", min(2, d)),
+        Hypothesis(".4", "min(a, d) is the same in every layer", min(ranks), ">=", max(ranks)),
     )
 
 
@@ -113,15 +131,15 @@ def _deep_symmetries(spec: Network) -> dict[str, int]:
 A = Theorem(
     "A",
     "softmax stacks, one head in every layer",
-    lambda spec: tuple(_misfits(spec, "softmax", one_headed=True)),
-    _softmax_hypotheses,
+    _misfits("softmax"),
+    _two_tokens("1"),
     _softmax_symmetries,
     ("Ax",),
 )
 A_PRIME = Theorem(
     "A'",
     "softmax stacks of several heads, equal widths",
-    lambda spec: tuple(_misfits(spec, "softmax", one_headed=False)),
+    _misfits("softmax", one_headed=False),
     _heads_hypotheses,
     _heads_symmetries,
     ("Ax",),
@@ -129,24 +147,17 @@ A_PRIME = Theorem(
 )
 
 
-def _layers(spec: Network, one: bool) -> tuple[str, ...]:
-    misfits = list(_misfits(spec, "lightning", one_headed=True))
-    if (spec.depth == 1) != one:
-        misfits.append("a single layer" if spec.depth == 1 else "several layers")
-    return tuple(misfits)
-
-
 L1 = Theorem(
     "L1",
     "one lightning layer",
-    lambda spec: _layers(spec, one=True),
-    _one_layer_hypotheses,
+    _misfits("lightning", one_layer=True),
+    _two_tokens(".1"),
     _one_layer_symmetries,
 )
 L = Theorem(
     "L",
     "lightning stacks, one head in every layer",
-    lambda spec: _layers(spec, one=False),
+    _misfits("lightning", one_layer=False),
     _deep_hypotheses,
     _deep_symmetries,
 )

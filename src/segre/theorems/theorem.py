@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from segre.architectures import Architecture
@@ -69,7 +69,7 @@ class Theorem:
     name: str
     title: str
     misfits: Callable[[Any], Sequence[str]]  # choices of a spec that it does not cover
-    hypotheses: Callable[[Any], tuple[Hypothesis, ...]]
+    hypotheses: Callable[[Any], Iterable[Hypothesis]]  # their names without that of the theorem
     symmetries: Callable[[Any], dict[str, int]]  # all of them, counted by name
     trusts: tuple[str, ...] = ()  # published theorems that the proof uses
     section: str = ""  # of the page, where it is not that of the name
@@ -86,7 +86,8 @@ class Theorem:
     def applied(self, spec: Architecture) -> Application:
         """The theorem applied to an architecture that it covers."""
         counts = {name: count for name, count in self.symmetries(spec).items() if count}
-        return Application(self, spec, self.hypotheses(spec), counts)
+        named = (replace(one, name=self.name + one.name) for one in self.hypotheses(spec))
+        return Application(self, spec, tuple(named), counts)
 
 
 @dataclass(frozen=True)

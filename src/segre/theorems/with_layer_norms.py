@@ -5,6 +5,7 @@ The letters are those of `decoders`.
 
 from __future__ import annotations
 
+from segre.theorems.decoders import FIRST_LAYER
 from segre.theorems.design import ANY, GATED, LEARNED, PLAIN, Design, positive_eps
 from segre.theorems.theorem import Hypothesis, Theorem
 from segre.transformer.spec import Transformer
@@ -19,29 +20,23 @@ _NORMED = {
 _TRUSTS = ("Ax",)
 
 
-def _hypotheses(spec: Transformer, name: str) -> tuple[Hypothesis, ...]:
+def _hypotheses(spec: Transformer) -> tuple[Hypothesis, ...]:
     d, a, v, H, V, P = spec.d, spec.head, spec.dv, spec.heads, spec.vocab, spec.parameters
     m = -(-(d - 1) // H)
     found = max((spec.t - 1) // max(m, 1), 0) * max(V - d, 0) * max(V - m - 1, 0)
     unknowns = d * (H * a + spec.kv * (a + v) + H * v) + H * a + spec.kv * (a + v) + 2 * d
     pairs = max(V - d - 1, 0) * max(V - 2 * d - 3, 0)
     return (
-        Hypothesis(f"{name}.d", "d >= 4", d, ">=", 4),
-        Hypothesis(f"{name}.a", "a <= d - 1", d - 1, ">=", a),
-        Hypothesis(f"{name}.v", "v <= d - 1", d - 1, ">=", v),
-        Hypothesis(f"{name}.heads", "Hv >= d - 1", H * v, ">=", d - 1),
-        Hypothesis(f"{name}.V", "V >= 2d + 2", V, ">=", 2 * d + 2),
-        Hypothesis(f"{name}.t", "t >= 2", spec.t, ">=", 2),
-        Hypothesis(f"{name}.positions", "t >= positions", spec.t, ">=", spec.positions),
-        positive_eps(spec, name),
-        Hypothesis(f"{name}.contexts", "separating contexts > parameters", found, ">", P),
-        Hypothesis(
-            f"{name}.first",
-            "(V - d - 1)(V - 2d - 3) > n_1 (one attention layer)",
-            pairs,
-            ">",
-            unknowns,
-        ),
+        Hypothesis(".d", "d >= 4", d, ">=", 4),
+        Hypothesis(".a", "a <= d - 1", d - 1, ">=", a),
+        Hypothesis(".v", "v <= d - 1", d - 1, ">=", v),
+        Hypothesis(".heads", "Hv >= d - 1", H * v, ">=", d - 1),
+        Hypothesis(".V", "V >= 2d + 2", V, ">=", 2 * d + 2),
+        Hypothesis(".t", "t >= 2", spec.t, ">=", 2),
+        Hypothesis(".positions", "t >= positions", spec.t, ">=", spec.positions),
+        positive_eps(spec),
+        Hypothesis(".contexts", "separating contexts > parameters", found, ">", P),
+        Hypothesis(".first", FIRST_LAYER, pairs, ">", unknowns),
     )
 
 
@@ -80,7 +75,7 @@ D_GPT2 = Theorem(
             "output": ("softmax",),
         }
     ).misfits,
-    lambda spec: _hypotheses(spec, "D2"),
+    _hypotheses,
     _pre,
     _TRUSTS,
 )
@@ -97,9 +92,9 @@ _POST = {
 }
 
 
-def _post(spec: Transformer, name: str) -> tuple[Hypothesis, ...]:
-    depth = Hypothesis(f"{name}.layers", "L >= 2", spec.layers, ">=", 2)
-    return (depth, *_hypotheses(spec, name))
+def _post(spec: Transformer) -> tuple[Hypothesis, ...]:
+    depth = Hypothesis(".layers", "L >= 2", spec.layers, ">=", 2)
+    return (depth, *_hypotheses(spec))
 
 
 def _tables(spec: Transformer) -> dict[str, int]:
@@ -137,7 +132,7 @@ F_MASKED = Theorem(
             "output": ("softmax",),
         }
     ).misfits,
-    lambda spec: _post(spec, "F1"),
+    _post,
     _masked,
     _TRUSTS,
     section="f",
@@ -146,7 +141,7 @@ F_HIDDEN = Theorem(
     "F2",
     "encoders like MiniLM",
     Design({**_POST, "output": ("hidden",), "pooler": (False, True)}).misfits,
-    lambda spec: _post(spec, "F2"),
+    _post,
     _hidden,
     _TRUSTS,
     section="f",

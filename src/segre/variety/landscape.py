@@ -79,18 +79,13 @@ class Landscape(Unbounded):
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
+        points = [{**point.document(), "kind": self.kind(point)} for point in self.points]
         return {
-            "spec": str(self.spec),
-            "digest": self.spec.digest,
-            "metric": self.metric,
-            "status": self.status,
-            "target": [exact(one) for one in self.target],
-            "critical_points": [
-                {**point.document(), "kind": self.kind(point)} for point in self.points
-            ],
+            **{"spec": str(self.spec), "digest": self.spec.digest, "metric": self.metric},
+            **{"status": self.status, "target": [exact(one) for one in self.target]},
+            "critical_points": points,
             "minima_by_output_signs": [one.document() for one in self.endings],
-            "descent": [one.document() for one in self.runs],
-            "seed": self.seed,
+            **{"descent": [one.document() for one in self.runs], "seed": self.seed},
         }
 
 

@@ -16,6 +16,7 @@ from math import comb
 from typing import Any
 
 from segre.errors import SegreError
+from segre.json_data import stated
 from segre.variety.metric import Metric
 
 Real = Fraction | float
@@ -56,14 +57,11 @@ class CriticalPoint:
 
     def document(self) -> dict[str, Any]:
         """As plain data, for JSON."""
+        values = [exact(v) for v in self.values]
         return {
-            "kept": [i + 1 for i in self.kept],
-            "eigenvalues": [exact(v) for v in self.values],
-            "loss": exact(self.loss),
-            "loss_float": float(self.loss),
-            "index": self.index,
-            "signs": list(self.signs),
-            "degenerate": self.degenerate,
+            **{"kept": [i + 1 for i in self.kept], "eigenvalues": values},
+            **{"loss": exact(self.loss), "loss_float": float(self.loss)},
+            **stated(self, "index signs degenerate"),
         }
 
 

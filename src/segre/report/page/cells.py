@@ -64,11 +64,8 @@ def size(count: int) -> str:
     """
     if count < 1000:
         return f"{count} bytes"
-    for unit in ("kB", "MB"):
-        count_of_unit = count / (1000 if unit == "kB" else 1_000_000)
-        if count_of_unit < 999.5 or unit == "MB":
-            break
-    return f"{count_of_unit:.3g} {unit}" if count_of_unit < 1000 else f"{count_of_unit:,.0f} {unit}"
+    number, unit = (count / 1000, "kB") if count < 999_500 else (count / 1_000_000, "MB")
+    return f"{number:.3g} {unit}" if number < 1000 else f"{number:,.0f} {unit}"
 
 
 def slug(text: str, longest: int = 80) -> str:
