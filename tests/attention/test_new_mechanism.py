@@ -20,12 +20,12 @@ from segre.errors import SegreError
 from segre.fields.real import Real
 from segre.geometry.dimension import dimension
 from segre.geometry.explain import Explanation, explain
+from segre.geometry.stack_formula import fiber
 from segre.network import forward, tensors
 from segre.sequence.choice import Sizes, method_cost
 from segre.sequence.forms import methods
 from segre.sequence.mix import mix
 from segre.spec import Network
-from segre.stack.fiber import fiber
 
 SOURCE = Path(segre.__file__).parent
 SPECS = [

@@ -4,8 +4,8 @@ import pytest
 
 from segre.geometry.point import Point
 from segre.geometry.rank import symmetry_rank
+from segre.geometry.stack_formula import parts
 from segre.spec import Network
-from segre.stack.fiber import parts
 
 
 @pytest.mark.parametrize(

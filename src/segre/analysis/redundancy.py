@@ -9,7 +9,7 @@ from segre.analysis.fiber import Fiber, fiber_of
 from segre.analysis.part import Part, percent
 from segre.analysis.workbench import Workbench
 from segre.errors import UnsupportedError
-from segre.finding import Finding, Status, Symmetry
+from segre.finding import Finding, Symmetry
 from segre.geometry.choices import Choice
 from segre.geometry.explain import Explanation, explain
 from segre.values import listed
@@ -33,20 +33,11 @@ _HOW = {
 }
 
 
-def known_by(found: Finding) -> Status:
-    """How a dimension is known, and with it the number of redundant parameters."""
-    if found.upper is None:
-        return "estimated"
-    if found.sample is not None:
-        return found.sample.status
-    return "bounded" if found.value is None else "proved"
-
-
 def how_large(bench: Workbench) -> Part:
     """The dimension, between bounds that hold."""
     found = bench.finding
     return Part(
-        status=known_by(found),
+        status="proved" if found.proved_by else found.label,
         proved_by=found.proved_by,
         lead=_size_in_words(found),
         how=_size_known_by(found),
@@ -58,30 +49,21 @@ def how_large(bench: Workbench) -> Part:
 
 
 def _size_in_words(found: Finding) -> str:
-    redundant = found.redundant or 0
-    share = percent(redundant, found.parameters, 3)
+    redundant = f"{found.redundant or 0:,} ({percent(found.redundant or 0, found.parameters, 3)})"
+    of_all, end = f"{found.parameters:,} parameters", "are redundant."
     if found.number is not None:
-        return (
-            f"The functional dimension is {found.number:,} of {found.parameters:,} parameters: "
-            f"{redundant:,} ({share}) are redundant. The dimension is {found.proof()}."
-        )
-    if found.lower is not None and found.upper is not None:
-        return (
-            f"The functional dimension is between {found.lower:,} and {found.upper:,} of "
-            f"{found.parameters:,} parameters. Both bounds are proved by computation; they do not "
-            "meet."
-        )
-    if found.upper is not None:
-        return (
-            f"The functional dimension is at most {found.upper:,} of {found.parameters:,} "
-            f"parameters: at least {redundant:,} ({share}) are redundant."
-        )
-    if found.estimate is not None:
-        return (
-            f"The functional dimension is about {found.estimate:,} of {found.parameters:,} "
-            f"parameters: formulas count {redundant:,} ({share}) as redundant. This is not a bound."
-        )
-    return f"The functional dimension is at least {found.lower:,}."
+        size = f"{found.number:,} of {of_all}: {redundant} {end} The dimension is {found.proof()}."
+    elif found.lower is not None and found.upper is not None:
+        size = f"between {found.lower:,} and {found.upper:,} of {of_all}. "
+        size += "Both bounds are proved by computation; they do not meet."
+    elif found.upper is not None:
+        size = f"at most {found.upper:,} of {of_all}: at least {redundant} {end}"
+    elif found.estimate is not None:
+        size = f"about {found.estimate:,} of {of_all}: formulas count {redundant} as redundant. "
+        size += "This is not a bound."
+    else:
+        size = f"at least {found.lower:,}."
+    return f"The functional dimension is {size}"
 
 
 def _size_known_by(found: Finding) -> str:
@@ -98,16 +80,13 @@ def _size_known_by(found: Finding) -> str:
             "The number of parameters minus the symmetries of the design, which are counted by "
             "formulas. The formulas are not proved for these choices and sizes."
         )
-    at_a_point = found.upper_evidence is not None and found.upper_evidence.kind == "symmetries"
-    if found.lower is None and at_a_point:
-        return (
-            "The upper bound is the number of parameters minus the rank of the symmetries at a "
-            "random point. A lower bound is not computed at this size."
-        )
     if found.lower is None:
+        at_a_point = found.upper_evidence is not None and found.upper_evidence.kind == "symmetries"
+        counted = "the symmetries of the design, which are counted by formulas at any size"
+        minus = "the rank of the symmetries at a random point" if at_a_point else counted
         return (
-            "The upper bound is the number of parameters minus the symmetries of the design, which "
-            "are counted by formulas at any size. A lower bound is not computed at this size."
+            f"The upper bound is the number of parameters minus {minus}. A lower bound is not "
+            "computed at this size."
         )
     bounds = (
         "The lower bound is a minor of the Jacobian that is not zero. The upper bound is the "
@@ -138,7 +117,7 @@ def what_is_redundant(bench: Workbench) -> Part:
     if explained is not None:
         how += " The effect of a design choice is counted by formulas for the design without it."
     return Part(
-        status=known_by(found),
+        status="proved" if found.proved_by else found.label,
         proved_by=found.proved_by,
         lead=_lead(found, symmetries),
         how=how,

@@ -46,7 +46,7 @@ class Weighing:
     power: int = 0  # weights of c times a score are c^power times the weights; 0 if they are not
     series: bool = False  # the Taylor polynomial of exp, of the mechanism's order
     operations: int = 1  # on one score
-    formula: bool = False  # stack/fiber.py has been compared with exact ranks
+    formula: bool = False  # geometry/stack_formula.py has been compared with exact ranks
 
 
 WEIGHINGS: dict[str, Weighing] = {

@@ -1,7 +1,6 @@
 """What are the symmetries of attention called?
 
-Generators (symmetry/) and formulas (stack/fiber) count the same symmetries. Both take the
-names from here.
+Generators and counts (symmetry/, geometry/stack_formula) take the names from here.
 """
 
 from __future__ import annotations

@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import Any
 
 from segre.analysis.comparison import group_of
-from segre.analysis.redundancy import known_by
 from segre.architectures import Architecture
 from segre.errors import SegreError, TooLargeError, UnsupportedError
 from segre.explore.designs import Design, design
@@ -22,10 +21,10 @@ from segre.geometry.at_any_size import by_theorem
 from segre.geometry.choices import Choice, choices
 from segre.geometry.explain import of_transformer
 from segre.geometry.redundancy import formulas
+from segre.geometry.stack_formula import parts
 from segre.report.dimensions import value_in_words
 from segre.sequence.cost import costs_of
 from segre.spec import Network
-from segre.stack.fiber import parts
 from segre.symmetry.finite import Discrete, discrete_of_stack
 from segre.theorems import apply
 from segre.transformer.spec import Transformer
@@ -109,7 +108,7 @@ def of_finding(found: Finding) -> dict[str, Any]:
         else value_in_words(found, "{:,}".format),
         "bound": str(spec.parameters - redundant),
         "redundant": str(redundant),
-        "status": known_by(found),
+        "status": "proved" if found.proved_by else found.label,
         "label": found.label,
         "known": _known_by(found),
         "how": found.how,

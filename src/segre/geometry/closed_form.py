@@ -15,11 +15,11 @@ from segre.architectures import Architecture
 from segre.errors import UnsupportedError
 from segre.finding import Bound, Evidence
 from segre.geometry.contexts import few_contexts
+from segre.geometry.stack_formula import fiber
 from segre.models import Source, architecture
 from segre.polynomial.bounds import bound
 from segre.polynomial.spec import Polynomial
 from segre.spec import Network
-from segre.stack.fiber import fiber
 from segre.theorems.stacks import invariants
 from segre.transformer.spec import Transformer
 

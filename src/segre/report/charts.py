@@ -145,27 +145,28 @@ def lines(
     series = {name: [*own, *[None] * (len(places) - len(own))] for name, own in series.items()}
     dashes = {**dict.fromkeys(dashed, "dash"), **dict.fromkeys(dotted, "dot")}
     traces = [
-        {
-            "type": "scatter",
-            "mode": "lines" if name in dotted else mode,
-            "name": name,
-            "x": list(places),
-            "y": [value if not log or (value or 0) > lowest else None for value in values],
-            "line": {"color": f"@{1 + n % 8}", "width": 2, "dash": dashes.get(name, "solid")},
-            "marker": {"size": 5, "symbol": n % 8},
-            "hovertemplate": f"{name}, {first} %{{x}}: %{{y:.3g}}<extra></extra>",
-        }
+        curve(
+            places,
+            [value if not log or (value or 0) > lowest else None for value in values],
+            f"@{1 + n % 8}",
+            mode="lines" if name in dotted else mode,
+            name=name,
+            line={"dash": dashes.get(name, "solid")},
+            marker={"size": 5, "symbol": n % 8},
+            hovertemplate=f"{name}, {first} %{{x}}: %{{y:.3g}}<extra></extra>",
+        )
         for n, (name, values) in enumerate(series.items())
     ]
     rows = tuple(zip(places, *series.values(), strict=True))
     table = Table("", (first, *series), rows, (True,) * (1 + len(series)))
     shown = [value for values in series.values() for value in values if (value or 0) > lowest]
-    whole = all(float(place).is_integer() for place in places)
-    ticks = whole_ticks(len(places)) if whole else {}
+    ticks: dict[str, Any] = {}
     if log_x:
-        few = list(places) if len(places) <= 10 else []
-        named = {"tickvals": few, "ticktext": [f"{place:,}" for place in few]} if few else {}
-        ticks = {"type": "log", **named}
+        ticks["type"] = "log"
+        if len(places) <= 10:
+            ticks |= {"tickvals": list(places), "ticktext": [f"{place:,}" for place in places]}
+    elif all(float(place).is_integer() for place in places):
+        ticks = whole_ticks(len(places))
     limits = {} if span is None else {"range": list(span)}
     layout = {
         "xaxis": axis(first, **ticks),

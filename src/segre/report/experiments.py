@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from segre.report.blocks import Blocks, Facts, Figure, Say, Table, Tile, Title, table
-from segre.report.charts import axis, figure
+from segre.report.charts import axis, curve, figure
 from segre.report.markdown import markdown_of
 from segre.report.views import measured, on_page, terminal, view
 from segre.reproduce.claim import Claim, Verdict
@@ -136,19 +136,11 @@ def _trace(series: Series, place: int) -> dict[str, Any]:
     number = place if series.colour is None else series.colour
     ink = "@faint" if number < 0 else f"@{1 + number % 8}"
     style = _MODES[series.mark]
-    trace: dict[str, Any] = {
-        "type": "scatter",
-        "name": series.label,
-        "showlegend": bool(series.label),
-        "x": list(series.x),
-        "y": list(series.y),
-        "mode": style["mode"],
-        "line": {"color": ink, "width": 2, **style.get("line", {})},
-        "marker": {"color": ink, "size": 6, **style.get("marker", {})},
-    }
-    if series.spread:
-        trace["error_y"] = {"type": "data", "array": list(series.spread), "color": ink}
-    return trace
+    marker = {"color": ink, "size": 6, **style.get("marker", {})}
+    named = {"name": series.label, "showlegend": bool(series.label)}
+    spread = {"error_y": {"type": "data", "array": list(series.spread), "color": ink}}
+    more = {**style, **named, "marker": marker, **(spread if series.spread else {})}
+    return curve(series.x, series.y, ink, **more)
 
 
 # --- all outcomes, and theorems -----------------------------------------------------------------
