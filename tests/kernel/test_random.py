@@ -100,7 +100,7 @@ def test_degrees_are_those_of_the_prover(spec: str) -> None:
 def test_nothing_is_said_of_piecewise_functions(mlp: str) -> None:
     spec = architecture(f"transformer/d=3/mlp={mlp}/t=2" + ("/ff=2" if mlp == "relu" else ""))
     with pytest.raises(RejectionError, match="random points say nothing"):
-        random.bounds(graph_of(spec), 5, 2, discrete=False)
+        random.bounds(graph_of(spec), 5, 2)
 
 
 def test_the_error_is_what_is_promised() -> None:

@@ -96,7 +96,7 @@ def transformer(text: str) -> Transformer:
 
 
 def real_batch(spec: Transformer, graph: Graph, seed: int, number: int) -> Batch:
-    return Batch(real_inputs(graph, seed, [number], spec.vocab, spec.types))
+    return Batch(real_inputs(graph, seed, [number]))
 
 
 @pytest.mark.parametrize("text", SPECS)

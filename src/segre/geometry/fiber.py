@@ -13,9 +13,15 @@ import numpy as np
 
 from segre.fields.interface import Array
 from segre.fields.linear import LinearAlgebra
-from segre.geometry.effective import forms_read, occurring_tokens
 from segre.geometry.group import GroupElement, HeadMove, identity, random_element
-from segre.geometry.normal_form import Canonical, Difference, canonical, difference
+from segre.geometry.normal_form import (
+    Canonical,
+    Difference,
+    canonical,
+    difference,
+    forms_read,
+    occurring_tokens,
+)
 from segre.geometry.strata import factor, swapped
 from segre.network import LayerWeights
 from segre.shown import Brief
@@ -122,8 +128,8 @@ def connect(one: Weights, two: Weights) -> Connection:
         return Connection(True, note="equal functions of different architectures or numbers")
     if one.spec.depth == 1 and one.spec.one_headed and one.spec.mechanism.bilinear:
         return _connect_one_layer(one, two)
-    merged = any(layer.merged is not None for layer in first.effective.layers)
-    if merged or first.effective.widths[1:-1] != one.spec.widths[1:-1]:
+    merged = any(layer.merged is not None for layer in first.layers)
+    if merged or first.widths[1:-1] != one.spec.widths[1:-1]:
         what = (
             "the function depends only on sums over heads"
             if merged
@@ -174,12 +180,10 @@ def _element_between(
     ends = [identity(one, n) for n in one.spec.widths]
     bases = [
         algebra.solve(q, p) if 0 < i < one.spec.depth else ends[i]
-        for i, (p, q) in enumerate(
-            zip(first.effective.projections, second.effective.projections, strict=True)
-        )
+        for i, (p, q) in enumerate(zip(first.projections, second.projections, strict=True))
     ]
     layers = []
-    for i, (a, b) in enumerate(zip(first.effective.layers, second.effective.layers, strict=True)):
+    for i, (a, b) in enumerate(zip(first.layers, second.layers, strict=True)):
         around = bases[i], bases[i + 1]
         found: dict[int, HeadMove | None] = {}
         for h, source, s, t in zip(b.order, a.order, a.scales, b.scales, strict=True):

@@ -8,7 +8,7 @@ a batch of inputs at one point, or of inputs at points of their own. An array wh
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from math import prod
@@ -174,6 +174,15 @@ def _ordered(a: Array, letters: str, order: list[str]) -> Array:
 def aligned(a: Array, rank: int) -> Array:
     """With new axes after the batch, so that there are `rank` others."""
     return a.reshape(a.shape[0], *(1,) * (rank + 1 - a.ndim), *a.shape[1:])
+
+
+def one_hot(*drawn: Array, blocks: Sequence[int]) -> Array:
+    """Columns for drawn numbers: one 1 in every block of rows, where its number mod its size is."""
+    hot = [
+        np.arange(size)[:, None] == (u % u.dtype.type(size)).astype(np.int64)[:, None]
+        for u, size in zip(drawn, blocks, strict=False)
+    ]
+    return np.concatenate(hot, 1).astype(np.int64)
 
 
 class Evaluation:

@@ -17,7 +17,7 @@ import numpy as np
 from flint import arb, arb_mat, ctx, fmpq
 from numpy.typing import NDArray
 
-from segre.kernel.arrays import Array, Numbers, Salts
+from segre.kernel.arrays import Array, Numbers, Salts, one_hot
 from segre.kernel.constants import amplitude, angle
 from segre.kernel.graph import Graph, Irrational, Place, Rate, Shape
 from segre.kernel.meter import balls
@@ -163,19 +163,15 @@ def real_weights(graph: Graph, seed: int) -> dict[Place, Array]:
     return cut(graph, values[None])
 
 
-def real_inputs(graph: Graph, seed: int, numbers: Any, vocab: int = 0, types: int = 0) -> Array:
+def real_inputs(graph: Graph, seed: int, numbers: Any) -> Array:
     """Inputs of the real point; one-hot columns if there is a vocabulary."""
     u, (rows, t) = Stream(seed, INPUTS), graph.input_shape
     first = np.asarray(numbers, np.uint64)[:, None]
-    if not vocab:
+    if not graph.blocks:
         places = first * np.uint64(rows * t) + np.arange(rows * t, dtype=np.uint64)
         return _dyadic(u(places)).reshape(-1, rows, t)
     places = first * np.uint64(t) + np.arange(t, dtype=np.uint64)
-    chosen = (u(places) % np.uint64(vocab))[:, None]
-    hot = np.arange(rows)[None, :, None] == chosen
-    if types:
-        chosen = u(places + np.uint64(TYPES)) % np.uint64(types) + np.uint64(vocab)
-        hot |= np.arange(rows)[None, :, None] == chosen[:, None]
+    hot = one_hot(u(places), u(places + np.uint64(TYPES)), blocks=graph.blocks)
     return _objects([arb(int(x)) for x in hot.ravel()], hot.shape)
 
 

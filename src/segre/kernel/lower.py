@@ -169,19 +169,19 @@ def _salts(value: Any, numbers: list[int], graph: Graph) -> dict[int, Salts]:
 def _in_balls(
     certificate: Certificate, graph: Graph, checks: list[str], progress: Progress
 ) -> None:
-    claim, sections, spec = certificate.claim, certificate.sections, certificate.spec
+    claim, sections = certificate.claim, certificate.sections
     for key in ("independence", "roots"):
         if sections[key] is not None:
             raise RejectionError(f"{key}: a minor in balls has none; it must be null")
     lower = keys(sections["lower"], ("kind", "rows", "columns", "bits", "seed"), "lower")
-    vocab, types = (spec.vocab, spec.types) if isinstance(spec, Transformer) else (0, 0)
-    most = (WORD - TYPES) // spec.t if vocab else WORD // prod(graph.input_shape)
+    tokens = graph.input_shape[1]
+    most = (WORD - TYPES) // tokens if graph.blocks else WORD // prod(graph.input_shape)
     rows, columns = _places(lower, claim.lower, most, graph)
     bits = whole(lower["bits"], "lower.bits", FEWEST_BITS, MOST_BITS)
     seed = whole(lower["seed"], "lower.seed", 0, WORD - 1)
 
     def inputs(numbers: Sequence[int]) -> Batch:
-        return Batch(real_inputs(graph, seed, numbers, vocab, types))
+        return Batch(real_inputs(graph, seed, numbers))
 
     def prove() -> None:
         point = Point(graph, Balls(), real_weights(graph, seed))

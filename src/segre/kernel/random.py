@@ -72,12 +72,12 @@ def _chance(size: Size) -> float:
     return min(0.0, log2(vanishes + (size.height + 1) / SMALLEST / PRIMES))
 
 
-def bounds(graph: Graph, lower: int, inputs: int, *, discrete: bool) -> Bounds:
+def bounds(graph: Graph, lower: int, inputs: int) -> Bounds:
     """The sizes of these polynomials, for so many inputs and a minor larger than the lower bound.
 
     Columns of soft token sequences sum to one: their last entry is 1 minus the others.
     """
-    field = Degrees(graph, Size(1, log2(graph.input_shape[0])) if discrete else VARIABLE)
+    field = Degrees(graph, Size(1, log2(graph.input_shape[0])) if graph.blocks else VARIABLE)
     found: Sized = evaluate(graph, field)[graph.output]
     row = found.slope or Size()
     size = lower + 1
@@ -92,9 +92,8 @@ def bounds(graph: Graph, lower: int, inputs: int, *, discrete: bool) -> Bounds:
 
 def section(certificate: Certificate, graph: Graph) -> dict[str, Any]:
     """What a certificate says about the random check: how many points, and why they are enough."""
-    rows, spec = certificate.sections["lower"]["rows"], certificate.spec
-    inputs, discrete = len({n for n, _ in rows}) + 1, isinstance(spec, Transformer) and spec.vocab
-    found = bounds(graph, certificate.claim.lower, inputs, discrete=bool(discrete))
+    inputs = len({n for n, _ in certificate.sections["lower"]["rows"]}) + 1
+    found = bounds(graph, certificate.claim.lower, inputs)
     points = found.points()
     return {
         "kind": "random",
@@ -107,18 +106,17 @@ def section(certificate: Certificate, graph: Graph) -> dict[str, Any]:
 
 def check(certificate: Certificate, graph: Graph, progress: Progress) -> tuple[int, str]:
     """The upper bound, and a sentence; what does not hold is raised. The minor was checked."""
-    given, lower, spec = certificate.sections["upper"], certificate.claim.lower, certificate.spec
+    given, lower = certificate.sections["upper"], certificate.claim.lower
     rows = [(n, o) for n, o in certificate.sections["lower"]["rows"]]
     expected = section(certificate, graph)
     keys(given, expected, "upper")
     for key, value in expected.items():
         if key != "kind" and whole(given[key], f"upper.{key}", 0, MANY) != value:
             raise RejectionError(f"upper.{key}: {given[key]}, but it is {value}")
-    blocks = (spec.vocab, spec.types) if isinstance(spec, Transformer) and spec.vocab else ()
     for attempt in range(ATTEMPTS):
         fields = [Drawn(*_drawn(certificate.digest, attempt, i)) for i in range(expected["points"])]
         try:
-            ranks = _ranks(graph, fields, rows, blocks, progress)
+            ranks = _ranks(graph, fields, rows, progress)
         except RejectionError:  # something was divided by zero
             continue
         if max(ranks) > lower:
@@ -223,7 +221,6 @@ def _ranks(
     graph: Graph,
     fields: list[Drawn],
     rows: list[tuple[int, int]],
-    blocks: tuple[int, ...],
     progress: Progress,
 ) -> list[int]:
     """The rank of M at every point."""
@@ -231,7 +228,12 @@ def _ranks(
     outputs, inputs = prod(graph.shape(graph.output)), len(own) + 1
     _require_room(graph, inputs, len(rows) + outputs, len(fields))
     every = [(own[n], o) for n, o in rows] + [(len(own), o) for o in range(outputs)]
-    points = [_Point(field, graph, _inputs(field, graph, inputs, blocks)) for field in fields]
+    salts = np.zeros((inputs, graph.input_shape[1]), np.uint64)
+    drawn = [field.inputs(graph.input_shape, np.arange(inputs), salts) for field in fields]
+    points = [
+        _Point(field, graph, field.soft(X, *graph.blocks))
+        for field, X in zip(fields, drawn, strict=True)
+    ]
     values = evaluate(graph, _Lockstep(points, fields))
     ranks = []
     for i, (point, field) in enumerate(zip(points, fields, strict=True)):
@@ -244,12 +246,6 @@ def _ranks(
         ranks.append(rank(J, field.prime))
         progress("random points", i + 1, len(fields))
     return ranks
-
-
-def _inputs(field: Drawn, graph: Graph, count: int, blocks: tuple[int, ...]) -> Array:
-    """Random matrices; of soft tokens, and of their types, each column sums to one."""
-    salts = np.zeros((count, graph.input_shape[1]), np.uint64)
-    return field.soft(field.inputs(graph.input_shape, np.arange(count), salts), *blocks)
 
 
 def _require_room(graph: Graph, inputs: int, rows: int, points: int) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import structural_rank
 
+from segre.kernel.arrays import one_hot
 from segre.kernel.document import (
     Certificate,
     RejectionError,
@@ -163,8 +164,7 @@ def watched(facts: Facts, seed: int, *, hard: bool) -> Matrix:
         drawn = source.inputs(graph.input_shape, numbers, salts)
         if not hard:
             return Batch(drawn_roots.soft(drawn, *graph.blocks))
-        chosen = [np.eye(size, dtype=np.int64)[drawn[:, 0] % size] for size in graph.blocks]
-        return Batch(np.concatenate(chosen, -1).swapaxes(1, 2))
+        return Batch(one_hot(drawn[:, 0], drawn[:, -1], blocks=graph.blocks))
 
     found: list[Matrix] = []
     for number in range(MOST_INPUTS):

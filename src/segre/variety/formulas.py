@@ -11,7 +11,7 @@ from fractions import Fraction
 from math import comb, factorial, lgamma, log, prod
 from typing import Protocol
 
-from flint import fmpq, fmpq_poly
+from flint import Ordering, fmpq, fmpq_poly, fmpz_mpoly_ctx
 
 from segre.errors import UnsupportedError
 from segre.variety.metric import Metric
@@ -117,22 +117,14 @@ class Product:
 
         Here a_j is the sum of all d_k h_k, minus h_j.
         """
-        tops = [m for m, _ in self.factors]
-        total: dict[tuple[int, ...], int] = {(0,) * len(tops): 1}
-        for j, (m, _) in enumerate(self.factors):
-            hyper = {
-                tuple(int(k == place) for k in range(len(tops))): d - (place == j)
-                for place, (_, d) in enumerate(self.factors)
-            }
-            own: dict[tuple[int, ...], int] = {}
-            power = {(0,) * len(tops): 1}
-            for i in range(m + 1):
-                shift = tuple((m - i) * (k == j) for k in range(len(tops)))
-                for key, value in _product(power, {shift: 1}, tops).items():
-                    own[key] = own.get(key, 0) + value
-                power = _product(power, hyper, tops)
-            total = _product(total, own, tops)
-        return total.get(tuple(tops), 0)
+        names = [f"h{j}" for j in range(len(self.factors))]
+        ring = fmpz_mpoly_ctx.get(names, Ordering.degrevlex)
+        every, total = ring.gens(), ring.constant(1)
+        degrees = sum((d * h for (_, d), h in zip(self.factors, every, strict=True)), 0 * total)
+        for (m, _), own in zip(self.factors, every, strict=True):
+            others = degrees - own
+            total *= sum((others**i * own ** (m - i) for i in range(m + 1)), ring.constant(0))
+        return int(total[tuple(m for m, _ in self.factors)])
 
 
 @dataclass(frozen=True)
@@ -228,19 +220,6 @@ def _dual(rank_one: Product, name: str, used: bool) -> Formula | None:
     found = rank_one.critical("generic")
     words = "dual to rank one, with the same sum of polar degrees" if used else "polar classes"
     return None if found is None else Formula(found.value, f"{name}: {words}")
-
-
-def _product(
-    x: dict[tuple[int, ...], int], y: dict[tuple[int, ...], int], tops: list[int]
-) -> dict[tuple[int, ...], int]:
-    """The product of two polynomials, without what is past the exponents `tops`."""
-    out: dict[tuple[int, ...], int] = {}
-    for a, u in x.items():
-        for b, v in y.items():
-            key = tuple(i + j for i, j in zip(a, b, strict=True))
-            if v and all(k <= top for k, top in zip(key, tops, strict=True)):
-                out[key] = out.get(key, 0) + u * v
-    return out
 
 
 def require_short(logarithm: float) -> None:
