@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from segre.report.page.render import MEANINGS
+from segre.report.views import MEANINGS
 from support.browser import Opened, opened
 
 # Of every text that is seen: its colour, and the first colour behind it.

@@ -17,8 +17,9 @@ from segre.checkpoints import example, info, move, same
 from segre.errors import SegreError
 from segre.finding import Finding, Findings, Symmetry
 from segre.report.cards import MOST, html_of
+from segre.report.page.render import render
 from segre.report.text import print_text
-from segre.report.views import FILES, VIEWS
+from segre.report.views import FILES, MEANINGS, VIEWS, page_of
 from segre.shown import Shown, Tabular
 from segre.spec import Network
 from segre.sweeps import fit, run, standing
@@ -149,6 +150,14 @@ def test_cards_are_whole_and_need_nothing(name: str, answers: dict[str, Any]) ->
     assert len(html) < 60_000
     assert "None" not in found.text
     assert "object at 0x" not in found.text
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_every_answer_has_a_page(name: str, answers: dict[str, Any]) -> None:
+    """Whatever the answer says of how it is known, the page has a label for it."""
+    page = page_of(answers[name])
+    assert all(section.status in MEANINGS for section in page.sections)
+    assert 'class="badge is-' in render(page)
 
 
 def test_a_finding_has_its_bounds_on_its_card() -> None:

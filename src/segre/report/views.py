@@ -14,6 +14,7 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from segre import __version__
+from segre.finding import Status
 from segre.report.blocks import (
     Block,
     Facts,
@@ -50,6 +51,19 @@ FILES = {
     "variety": "variety.degree variety.critical variety.landscape variety.ci",
     "weights": "checkpoint.demo checkpoint.commands checkpoint.comparison checkpoint.shrunk "
     "checkpoint.merge checkpoint.barrier",
+}
+MEANINGS: dict[Status, str] = {
+    "proved by computation": "both bounds were computed, and they meet; `segre verify` repeats it",
+    "proved by theorem": "by a theorem of segre's own, whose proof in docs/theorems.md has to be "
+    "trusted; its hypotheses were checked",
+    "exact": "computed by formulas or integer arithmetic, nothing rounded",
+    "certain": "all of many random points have this rank; the chance that they all missed a larger "
+    "one is below 2^-60",
+    "likely": "all of many random points have this rank; no bound on the error is known",
+    "bounded": "a bound on one side, or two that do not meet; the part says how each is known",
+    "measured": "floating-point numbers from these weights or this run",
+    "estimated": "a guess from samples or a smaller model; proves nothing",
+    "not run": "not done for this model; the part says why",
 }
 View = TypeVar("View", bound=Callable[[Any], Iterable[Block]])
 VIEWS: dict[tuple[str, str], Callable[[Any], Iterable[Block]]] = {}
@@ -96,9 +110,11 @@ def paged(answer: Any) -> Page:
     ]
     sections = [one for one in blocks if isinstance(one, Section)]
     if not sections:
-        told = [getattr(answer, name, None) for name in ("label", "status")]
-        told += [one.status for one in blocks if isinstance(one, Title)]
-        status: Any = next(filter(None, told), "measured")
+        told: list[Any] = [getattr(answer, name, None) for name in ("label", "status")]
+        told += [
+            one.status for one in (*blocks, *tiles_of(blocks)) if isinstance(one, Title | Tile)
+        ]
+        status: Any = next((one for one in told if one in MEANINGS), "measured")
         how = getattr(answer, "how", "")
         sections = [Section("answer", title, status, how=how, blocks=blocks)]
     return Page(title, "".join(under[:1]), tuple(tiles_of(blocks)), tuple(sections))

@@ -13,8 +13,8 @@ from markupsafe import Markup
 
 from segre.report.blocks import Title, flat
 from segre.report.page.marks import MARKS
-from segre.report.page.render import MEANINGS, environment
-from segre.report.views import blocks_of, tiles_of
+from segre.report.page.render import environment
+from segre.report.views import MEANINGS, blocks_of, tiles_of
 
 MOST = 30  # rows of a table; all of them are in to_pandas()
 

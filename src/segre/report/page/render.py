@@ -13,7 +13,6 @@ from markupsafe import Markup, escape
 
 from segre.errors import SegreError
 from segre.files import extension, whole_file
-from segre.finding import Status
 from segre.json_data import strict_json
 from segre.report.blocks import (
     Block,
@@ -34,21 +33,8 @@ from segre.report.page import cells
 from segre.report.page.embed import asset, drawing_script, embedded, policy
 from segre.report.page.glossary import GLOSSARY, marked
 from segre.report.page.marks import MARKS
-from segre.report.views import page_of
+from segre.report.views import MEANINGS, page_of
 
-MEANINGS: dict[Status, str] = {
-    "proved by computation": "both bounds were computed, and they meet; `segre verify` repeats it",
-    "proved by theorem": "by a theorem of segre's own, whose proof in docs/theorems.md has to be "
-    "trusted; its hypotheses were checked",
-    "exact": "computed by formulas or integer arithmetic, nothing rounded",
-    "certain": "all of many random points have this rank; the chance that they all missed a larger "
-    "one is below 2^-60",
-    "likely": "all of many random points have this rank; no bound on the error is known",
-    "bounded": "a bound on one side, or two that do not meet; the part says how each is known",
-    "measured": "floating-point numbers from these weights or this run",
-    "estimated": "a guess from samples or a smaller model; proves nothing",
-    "not run": "not done for this model; the part says why",
-}
 _FORMATS = (".html", ".htm")
 TALL = 24  # tables with more rows than this scroll in a box of their own
 WIDE = 18  # tables with more columns than this are left out on paper
