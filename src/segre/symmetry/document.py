@@ -19,13 +19,10 @@ from segre.symmetry.all import pieces
 from segre.symmetry.basis import Basis, Scale
 from segre.symmetry.constants import Constants, Entries, Several, Slack
 from segre.symmetry.norms import port_of
-from segre.symmetry.piece import Piece
-from segre.symmetry.polynomial import Shift
+from segre.symmetry.piece import Given, Piece
 from segre.symmetry.space import Bias, Port, Tensor, rotary_planes
 from segre.symmetry.special import CommonForm, Mean, UnseenShift, ValueKernel
-from segre.symmetry.stack import Beside
-from segre.symmetry.stack_heads import Given, OfHead
-from segre.symmetry.stack_mixing import Together
+from segre.symmetry.stack_heads import OfHead
 from segre.symmetry.wiring import Norm, own_sublayers, readers
 from segre.symmetry.words import turned_ports
 from segre.transformer.spec import Transformer
@@ -166,11 +163,6 @@ def _value_kernel(free: ValueKernel, _spec: Any, _piece: Piece) -> Iterator[Entr
     yield _sources(_source(free.source))
 
 
-@_of.register
-def _shift(free: Shift, _spec: Any, _piece: Piece) -> Iterator[Entry]:
-    yield _sources(*({"tensor": _named(tensor)} for tensor in free.tensors))
-
-
 # --- stacks ---------------------------------------------------------------------------------------
 
 
@@ -193,20 +185,7 @@ def _of_head(free: OfHead, spec: Network, piece: Piece) -> Iterator[Entry]:
 
 @_of.register
 def _given(free: Given, _spec: Any, _piece: Piece) -> Iterator[Entry]:
-    yield deepcopy(free.entry)
-
-
-@_of.register
-def _together(free: Together, _spec: Network, piece: Piece) -> Iterator[Entry]:
-    heads = [one.number for one in free.places]
-    yield {"free": "special", "name": piece.kind, "layer": free.layer + 1, "heads": heads}
-
-
-@_of.register
-def _beside(free: Beside, _spec: Any, _piece: Piece) -> Iterator[Entry]:
-    where = "unread" if free.reached else "unreached"
-    for name in free.tensors:
-        yield _sources({"tensor": f"{free.i + 1}/{name}", "where": where})
+    yield from deepcopy(free.entries)
 
 
 # --- parts of entries -----------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 
@@ -101,6 +101,18 @@ class Canvas:
 
 def _whole(head: Head | None, part: str, name: str) -> tuple[str, str]:
     return (part, name) if head is None else (head.part, named(head.group, name))
+
+
+@dataclass(frozen=True)
+class Given:
+    """Generators by a formula of their own, and the entries with which a certificate lists them."""
+
+    entries: tuple[dict[str, Any], ...]
+    build: Callable[[ModularWeights], Array]
+
+    def __call__(self, w: ModularWeights) -> Array:
+        """The generators."""
+        return self.build(w)
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,12 @@ between dense layers does the same, and so does the bias of a layer against the 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from segre.fields.interface import Array
 from segre.polynomial.spec import Polynomial
 from segre.polynomial.stages import weight_name
 from segre.symmetry.basis import Basis, Scale
-from segre.symmetry.piece import ModularWeights, Piece
+from segre.symmetry.piece import Given, ModularWeights, Piece
 from segre.symmetry.space import Port, Tensor
 
 
@@ -40,29 +39,21 @@ def polynomial_pieces(spec: Polynomial) -> Iterator[Piece]:
         if spec.degree == 1 and spec.bias:
             name, shift = (
                 "the bias against the bias of the next layer",
-                Shift(i, read, dense=not spec.convolutional),
+                _shift(i, read, dense=not spec.convolutional),
             )
             yield Piece("shift", name, where, "shifts", "exact", None, shift, i)
 
 
-@dataclass(frozen=True)
-class Shift:
+def _shift(i: int, read: Tensor, *, dense: bool) -> Given:
     """What the biases of a layer (from 1) add, the biases of the next one take back."""
+    parts = str(i), str(i + 1)
 
-    i: int
-    read: Tensor
-    dense: bool
-
-    @property
-    def tensors(self) -> tuple[Tensor, Tensor]:
-        """Both biases."""
-        return (str(self.i), "b"), (str(self.i + 1), "b")
-
-    def __call__(self, w: ModularWeights) -> Array:
+    def build(w: ModularWeights) -> Array:
         """A generator for each bias."""
-        (first, second), read = self.tensors, w(*self.read)
-        size = len(w(*first))
+        value, size = w(*read), len(w(parts[0], "b"))
         canvas = w.canvas(size)
-        canvas(*first)[range(size), range(size), 0] = 1
-        canvas(*second)[..., 0] = -(read.T if self.dense else read.sum())
+        canvas(parts[0], "b")[range(size), range(size), 0] = 1
+        canvas(parts[1], "b")[..., 0] = -(value.T if dense else value.sum())
         return canvas.rows
+
+    return Given(({"free": "constants", "sources": [{"tensor": f"{p}/b"} for p in parts]},), build)

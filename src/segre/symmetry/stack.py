@@ -9,8 +9,7 @@ dimensions each adds to those before it is counted at a point.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from segre.stack.stages import named, tensors
 from segre.symmetry.basis import Basis
 from segre.symmetry.constants import Entries, Several
 from segre.symmetry.groups import unit_matrices
-from segre.symmetry.piece import Head, ModularWeights, Piece
+from segre.symmetry.piece import Given, Head, ModularWeights, Piece
 from segre.symmetry.reach import (
     HeadPlace,
     Units,
@@ -36,7 +35,7 @@ from segre.symmetry.reach import (
 )
 from segre.symmetry.space import Port
 from segre.symmetry.stack_heads import OfHead, families, silent_scores
-from segre.symmetry.stack_mixing import FACTORED, Together, alike_heads, filled_pieces, mixed_pieces
+from segre.symmetry.stack_mixing import FACTORED, alike_heads, filled_pieces, mixed_pieces, together
 
 Build = Callable[[ModularWeights], Array]
 _LATE = ("mix-some-heads", "filled", FACTORED)  # what several heads have free comes last
@@ -61,9 +60,9 @@ def stack_pieces(spec: Network) -> Iterator[Piece]:
         if i + 1 < spec.depth:
             yield _between(spec, i)
         if layer.dv is not None or wanted[i + 1] < layer.width_out:
-            yield _piece(spec, *UNREAD, i, Beside(layer, i, reached=True))
+            yield _piece(spec, *UNREAD, i, _beside(layer, i, reached=True))
         if layer.dv is not None or arrives[i] < layer.width_in:
-            yield _piece(spec, *UNREACHED, i, Beside(layer, i, reached=False))
+            yield _piece(spec, *UNREACHED, i, _beside(layer, i, reached=False))
         # of tokens of one dimension GL(a) does it all
         yield from _heads(spec, i, parallel[i] and (arrives[i] > 1 or spec.mechanism.bilinear))
         if spec.has_closed_form:  # heads are alone
@@ -129,33 +128,29 @@ def _taps(layer: Layer, roots: tuple[str, ...]) -> Iterator[str]:
         yield from (named(g, name) for root in roots for name in layer.taps(g, root))
 
 
-@dataclass(frozen=True)
-class Beside:
-    """What is added to maps where no token lies, or where nothing later reads."""
+@lru_cache(maxsize=4096)  # stacks of a sweep have layers in common
+def _beside(layer: Layer, i: int, *, reached: bool) -> Given:
+    """What is added to maps where no token lies or, if tokens are there, where nothing reads."""
+    where, part = "unread" if reached else "unreached", str(i + 1)
+    every = _taps(layer, ("W_V", "W_O") if reached else (*READING, "W_O"))
+    sources = ({"tensor": f"{part}/{name}", "where": where} for name in every)
+    entries = tuple({"free": "constants", "sources": [own]} for own in sources)
 
-    layer: Layer
-    i: int
-    reached: bool  # whether tokens lie there, and nothing reads them
-
-    @property
-    def tensors(self) -> Iterator[str]:
-        """All tensors to which anything can be added there."""
-        return _taps(self.layer, ("W_V", "W_O") if self.reached else (*READING, "W_O"))
-
-    def __call__(self, w: ModularWeights) -> Array:
-        """The generators: vectors added to each row, or each column, of the tensors with them."""
-        part, found = str(self.i + 1), [w.canvas(0).rows]
-        blind = w.passage.blind_columns if self.reached else w.passage.blind_rows
-        for vectors in blind(self.i):
+    def build(w: ModularWeights) -> Array:
+        """Vectors added to each row, or each column, of the tensors with them."""
+        found = [w.canvas(0).rows]
+        for vectors in w.passage.blind_columns(i) if reached else w.passage.blind_rows(i):
             first, own = next(iter(vectors.items()))
-            places, count = w(part, first).shape[2 if self.reached else 1], len(own)
+            places, count = w(part, first).shape[2 if reached else 1], len(own)
             canvas, each = w.canvas(places * count), range(places)
             for name, own in vectors.items():
                 tensor = canvas(part, name)
                 tensor = tensor.reshape(places, count, *tensor.shape[1:])
-                np.moveaxis(tensor, 4 if self.reached else 3, 1)[each, each] = own
+                np.moveaxis(tensor, 4 if reached else 3, 1)[each, each] = own
             found.append(canvas.rows)
         return np.concatenate(found)
+
+    return Given(entries, build)
 
 
 def _pooled(spec: Network, i: int, unit: Units) -> Piece:
@@ -164,7 +159,7 @@ def _pooled(spec: Network, i: int, unit: Units) -> Piece:
     build = _differences if dv is None else _one_basis
     basis = f"value-output basis of pooled heads GL({len(pool) * (dv or 0)})"
     name = POOLED.name if dv is None else basis
-    free = Together(i, pool, partial(build, i=i, pool=pool))
+    free = together(POOLED.kind, i, pool, partial(build, i=i, pool=pool))
     return _piece(spec, POOLED.kind, name, i, free)
 
 

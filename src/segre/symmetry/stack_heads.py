@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -33,24 +32,12 @@ from segre.fields.interface import Array
 from segre.symmetry.basis import Basis, Scale
 from segre.symmetry.constants import Entries, Slack, ones
 from segre.symmetry.groups import Group
+from segre.symmetry.piece import Given, ModularWeights
 from segre.symmetry.piece import Head as Place
-from segre.symmetry.piece import ModularWeights
 from segre.symmetry.reach import Head
 from segre.symmetry.space import Port, Tensor
 
 Free = Callable[[ModularWeights], Array]  # generators, one per row
-
-
-@dataclass(frozen=True)
-class Given:
-    """Generators by a formula of their own, and the entry with which a certificate lists them."""
-
-    entry: dict[str, Any]
-    build: Free
-
-    def __call__(self, w: ModularWeights) -> Array:
-        """The generators."""
-        return self.build(w)
 
 
 @dataclass(frozen=True)
@@ -202,7 +189,7 @@ def _shifts(head: Head) -> Iterator[Family]:
     if one.unit == "none" and one.feature == "exp" and one.bias == "both":
         listed = [{"tensor": f"/{name}"} for name in ("b_K", "b_Q")]
         entry = {"free": "constants", "sources": listed}
-        pairs = Given(entry, lambda w: _sums(w, [("b_K", "b_Q")]))
+        pairs = Given((entry,), lambda w: _sums(w, [("b_K", "b_Q")]))
         yield Family("bias-pairs", "bias of features", (pairs,))
     if one.unit == one.feature == "none":
         for silent, name in ((one.ignores_shifts, KEY_BIAS), (one.ignores_key_shifts, QUERY_BIAS)):
@@ -230,7 +217,7 @@ def _skew(head: Head) -> Iterator[Family]:
 
 def _special(name: str, build: Free) -> Given:
     """What the kernel has a lemma of its own for."""
-    return Given({"free": "special", "name": name}, build)
+    return Given(({"free": "special", "name": name},), build)
 
 
 def _sums(w: ModularWeights, pairs: list[tuple[str, str]]) -> Array:

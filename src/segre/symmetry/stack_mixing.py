@@ -26,24 +26,17 @@ from segre.fields.prime import Prime
 from segre.fields.rank import Echelon
 from segre.spec import Network
 from segre.stack.stages import named
-from segre.symmetry.piece import ModularWeights, Piece
+from segre.symmetry.piece import Given, ModularWeights, Piece
 from segre.symmetry.reach import HeadPlace, heads_of
 
 Build = Callable[[ModularWeights], Array]
 FACTORED = "mix-factored-heads"  # heads whose value map is a product; no certificate has it
 
 
-@dataclass(frozen=True)
-class Together:
+def together(kind: str, layer: int, places: list[HeadPlace], build: Build) -> Given:
     """What several heads of a layer (from 0) have free together."""
-
-    layer: int
-    places: list[HeadPlace]
-    build: Build
-
-    def __call__(self, w: ModularWeights) -> Array:
-        """The generators."""
-        return self.build(w)
+    entry = {"free": "special", "name": kind, "layer": layer + 1}
+    return Given(({**entry, "heads": [one.number for one in places]},), build)
 
 
 @dataclass(frozen=True)
@@ -78,7 +71,7 @@ class Alike:
 
     def piece(self, kind: str, name: str, build: Build) -> Piece:
         """A piece of the layer."""
-        where, free = f"layer {self.i + 1}", Together(self.i, self.places, build)
+        where, free = f"layer {self.i + 1}", together(kind, self.i, self.places, build)
         return Piece(kind, name, where, group_of(kind), "exact", None, free, self.i + 1, None)
 
 
