@@ -138,6 +138,11 @@ class Evidence:
     statement: str
     data: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
+    def document(self) -> dict[str, Any]:
+        """As plain data, for JSON; of a theorem all that was used."""
+        theorem = {"theorem": dict(self.data)} if self.kind == "theorem" else {}
+        return {"kind": self.kind, "statement": self.statement, **theorem}
+
 
 @dataclass(frozen=True)
 class Bound:
@@ -366,34 +371,24 @@ class Finding(Tabular):
 
     def document(self) -> dict[str, Any]:
         """The finding as plain data, for JSON."""
+        known = {"lower": self.lower_evidence, "upper": self.upper_evidence}
+        known["estimate"] = self.estimate_evidence
 
-        def evidence(of: Evidence | None) -> dict[str, Any] | None:
-            if of is None:
-                return None
-            theorem = {"theorem": dict(of.data)} if of.kind == "theorem" else {}
-            return {"kind": of.kind, "statement": of.statement, **theorem}
+        def own(*names: str) -> dict[str, Any]:
+            return {name: getattr(self, name) for name in names}
 
         return {
             "spec": str(self.spec),
             "digest": self.spec.digest,
             "parameters": self.parameters,
             "dimension": self.number,
-            "fiber_dimension": self.fiber_dimension,
-            "status": self.status,
-            "label": self.label,
-            "proved_by": self.proved_by,
+            **own("fiber_dimension", "status", "label", "proved_by"),
             "regions": list(self.regions),
-            "lower": self.lower,
-            "upper": self.upper,
-            "estimate": self.estimate,
-            "evidence": {
-                "lower": evidence(self.lower_evidence),
-                "upper": evidence(self.upper_evidence),
-                "estimate": evidence(self.estimate_evidence),
-            },
+            **own("lower", "upper", "estimate"),
+            "evidence": {end: one and one.document() for end, one in known.items()},
             **({} if self.sample is None else {"random": self.sample.document()}),
             "symmetries": [symmetry.document() for symmetry in self.symmetries],
-            **({"redundancy": self.redundancy} if self.redundancy is not None else {}),
+            **({} if self.redundancy is None else own("redundancy")),
             "notes": list(self.notes),
             "seed": self.seed,
         }

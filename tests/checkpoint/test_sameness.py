@@ -240,7 +240,7 @@ def test_what_is_said_to_be_seen_is_seen(name: str, dtype: str, tmp_path: Path) 
     move(tmp_path / "one", tmp_path / "moved", seed=1, report=False)
     found = same(tmp_path / "one", tmp_path / "moved")
     assert found.verdict == UP_TO[dtype]
-    seen = {(block.part, block.kind): block.seen for block in found.blocks}
+    seen = {(one.part, one.kind): one.limit * one.sensitivity for one in found.blocks}
     rng = np.random.default_rng(0)
 
     def change(part: str, w: Tensors) -> None:

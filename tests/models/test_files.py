@@ -63,7 +63,7 @@ def test_what_is_unpacked_packs_to_the_same_numbers(model_type: str, tmp_path: P
                 held.file
                 for every in found.held.values()
                 for held in every
-                if held.how.plus or held.how.times != 1
+                if held.plus or held.times != 1
             }
         for name, tensor in before.items():
             if name in changed:
@@ -86,7 +86,7 @@ def test_however_tensors_are_stored_they_come_back(joined: tuple[str, ...]) -> N
             times=float(rng.choice([1.0, 2.0])),
             plus=float(rng.choice([0.0, 1.0])),
         )
-        held = Held("file", how, tuple(shapes))
+        held = Held.of(how, "file", shapes)
         stored = rng.integers(-9, 9, size=held.stored_shape).astype(float)
         tensors = held.unpack(stored)
         assert [tensors[name].shape for name in joined] == shapes
@@ -100,7 +100,7 @@ def test_members_are_put_together() -> None:
     stored = np.arange(24.0).reshape(3, 2, 4)
     into: Tensors = {}
     for i in (2, 0, 1):
-        held = Held(f"expert {i}", Stored(("W_up",), member=i), ((3, 2, 4),))
+        held = Held.of(Stored(("W_up",), member=i), f"expert {i}", [(3, 2, 4)])
         assert held.stored_shape == (2, 4)
         held.put(held.unpack(stored[i]), into)
     assert np.array_equal(into["W_up"], stored)
@@ -143,7 +143,7 @@ def test_every_tensor_of_a_spec_has_its_place_in_the_files(model_type: str) -> N
         found = layout(spec, model_type, config)
         assert list(found) == parts(spec)
         for part, every in found.items():
-            held = {name for one in every if not one.how.shape for name in one.names}
+            held = {name for one in every if not one.shape for name in one.names}
             assert held == set(part_shapes(spec, part))
             labels = [one.label for one in every]
             assert len(set(labels)) == len(labels)

@@ -208,7 +208,7 @@ def test_the_published_sizes_are_the_defaults() -> None:
 
 
 def test_path_lengths_are_the_published_ones() -> None:
-    for row in path_lengths.rows():
+    for row in path_lengths.MODELS:
         assert round(row.shares[-1], 4) == row.published[0]
         assert round(row.shares[-2], 4) == row.published[1]
         assert row.apart <= 0.5001e-4

@@ -20,8 +20,7 @@ from segre.models import architecture
 from segre.spec import Network
 from segre.sweep.builtin import builtin_names, plan_of
 from segre.sweep.draw import architectures
-from segre.theorems import THEOREMS, Theorem, apply, nearest
-from segre.theorems.all import alike
+from segre.theorems import THEOREMS, Theorem, alike, apply, nearest
 from segre.transformer.choices import DEFAULTS, KEYS
 from segre.transformer.spec import Transformer
 from support.architectures import random_stacks, random_transformers

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -28,57 +28,51 @@ Tensors = dict[str, Array]
 Shape = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
-    """One tensor of a file, and the tensors of the spec that it holds."""
+@dataclass(frozen=True)
+class Held(Stored):
+    """One tensor of a file, and the shapes of the tensors of the spec that it holds."""
 
-    file: str
-    how: Stored
-    shapes: tuple[Shape, ...]  # of the tensors of the spec
+    file: str = ""
+    shapes: tuple[Shape, ...] = ()
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The tensors of the spec."""
-        return self.how.names
-
-    @property
-    def across(self) -> bool:
-        """Whether it is stored transposed, with inputs (or tokens) as rows."""
-        return self.how.columns
+    @classmethod
+    def of(cls, how: Stored, file: str, shapes: Iterable[Shape]) -> Held:
+        """A tensor of a file that lies there as a family says."""
+        return cls(**vars(how), file=file, shapes=tuple(shapes))
 
     @property
     def label(self) -> str:
         """A name for its contents, the same in all checkpoints of an architecture."""
-        member = () if self.how.member is None else (str(self.how.member),)
+        member = () if self.member is None else (str(self.member),)
         return "/".join((*self.names, *member))
 
     @property
     def meaning(self) -> tuple[float, float]:
         """What the numbers of the file are multiplied by, and what is added to them."""
-        return self.how.times, self.how.plus
+        return self.times, self.plus
 
     @property
     def stored_shape(self) -> Shape:
         """The shape in the file: a vector or a matrix, or a stack of those, unless it says."""
         rows, columns = sum(n for n, _ in self._matrices()), self._matrices()[0][1]
         own = (rows // self._count, columns)[: 1 if _is_vector(self.names[0]) else 2]
-        stack = (self._count,) if self.how.stacked else ()
-        return self.how.lies or (*stack, *(own[::-1] if self.across else own))
+        stack = (self._count,) if self.stacked else ()
+        return self.lies or (*stack, *(own[::-1] if self.columns else own))
 
     def unpack(self, stored: Array) -> Tensors:
         """The tensors of the spec from the tensor of the file, or the part that it holds."""
         columns = self._matrices()[0][1]
         matrix: Array = stored.reshape(
-            self._count, *((columns, -1) if self.across else (-1, columns))
+            self._count, *((columns, -1) if self.columns else (-1, columns))
         )
-        if self.across:
+        if self.columns:
             matrix = matrix.swapaxes(-1, -2)
-        if self.how.times != 1:
-            matrix = matrix * self.how.times
-        if self.how.plus:
-            matrix = matrix + self.how.plus
+        if self.times != 1:
+            matrix = matrix * self.times
+        if self.plus:
+            matrix = matrix + self.plus
         matrix = matrix.reshape(self._groups, -1, columns)
-        if self.how.alternate:
+        if self.alternate:
             count = len(self.names)
             blocks = [np.ascontiguousarray(matrix[:, i::count]) for i in range(count)]
         else:
@@ -95,36 +89,36 @@ class Held:
         blocks = []
         for name, (rows, columns) in zip(self.names, self._matrices(), strict=True):
             tensor = tensors[name]
-            if self.how.member is not None:
-                tensor = tensor[self.how.member]
+            if self.member is not None:
+                tensor = tensor[self.member]
             block = _join_heads(tensor) if name == "W_O" else tensor.reshape(rows, columns)
             blocks.append(block.reshape(self._groups, -1, columns))
-        if self.how.alternate:
+        if self.alternate:
             matrix = np.stack(blocks, axis=2)
         else:
             matrix = blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=1)
         matrix = matrix.reshape(self._count, -1, matrix.shape[-1])
-        if self.how.plus:
-            matrix = matrix - self.how.plus
-        if self.how.times != 1:
-            matrix = matrix / self.how.times
-        return (matrix.swapaxes(-1, -2) if self.across else matrix).reshape(self.stored_shape)
+        if self.plus:
+            matrix = matrix - self.plus
+        if self.times != 1:
+            matrix = matrix / self.times
+        return (matrix.swapaxes(-1, -2) if self.columns else matrix).reshape(self.stored_shape)
 
     @property
     def _count(self) -> int:
         """How many matrices the file has: the members of a stack, or one."""
-        return self.shapes[0][0] if self.how.stacked else 1
+        return self.shapes[0][0] if self.stacked else 1
 
     @property
     def _groups(self) -> int:
         """How many groups of rows follow each other: members of a stack, heads, or one."""
-        if self.how.by_head and not self.how.stacked:
+        if self.by_head and not self.stacked:
             return min(prod(shape[:-2]) for shape in self.shapes)
         return self._count
 
     def put(self, found: Tensors, into: Tensors) -> None:
         """Add the results of `unpack` to the tensors of a part."""
-        member = self.how.member
+        member = self.member
         for name, shape in zip(self.names, self.shapes, strict=True):
             if member is None:
                 into[name] = found[name]
@@ -134,7 +128,7 @@ class Held:
 
     def _own_shapes(self) -> tuple[Shape, ...]:
         """The shapes of the tensors of the spec, or of the one member that the file has of them."""
-        return self.shapes if self.how.member is None else tuple(s[1:] for s in self.shapes)
+        return self.shapes if self.member is None else tuple(s[1:] for s in self.shapes)
 
     def _matrices(self) -> list[tuple[int, int]]:
         """Rows and columns of the tensors as matrices: heads are rows, but columns of W_O."""
@@ -180,7 +174,7 @@ def layout(
         part: [
             held
             for held in _part(spec, part, said.family.stored(spec, part, said))
-            if held.how.instead == instead
+            if held.instead == instead
         ]
         for part in parts(spec)
     }
@@ -196,10 +190,9 @@ def _part(spec: Transformer, part: str, names: Names) -> Iterator[Held]:
     for file, how in names.items():
         if how.shape:
             if "W_R" in shapes:
-                yield Held(file, how, (how.shape,))
+                yield Held.of(how, file, [how.shape])
             continue
         own = (name for name in how.names if name in shapes)
         inside = tuple(name for name in own if routed.get(name, how.routed) == how.routed)
         if inside:
-            held = how if inside == how.names else replace(how, names=inside)
-            yield Held(file, held, tuple(shapes[name] for name in inside))
+            yield Held.of(replace(how, names=inside), file, (shapes[name] for name in inside))

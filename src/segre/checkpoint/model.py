@@ -193,7 +193,7 @@ class Model(Brief):
         if self.tensors is not None:
             return self.tensors.columns(name, which, dtype)
         held = next(held for held in self.held["embed"] if name in held.names)
-        plain = held.how == Stored((name,), columns=True)
+        plain = held == Held.of(Stored((name,), columns=True), held.file, held.shapes)
         if type(self) is not Model or not plain:
             return self.part("embed", [name], dtype)[name][:, which]
         return self.store.picked(held.file, which, dtype).T

@@ -80,9 +80,9 @@ class Parts:
         """Every tensor of the design by itself."""
         parts: dict[str, Part] = {}
         for part, held in model.held.items():
-            own = parts[part] = Part(constants=[x for x in held if x.how.shape])
-            for x in (x for x in held if not x.how.shape):
-                plain = replace(x, how=replace(x.how, times=1.0, plus=0.0))
+            own = parts[part] = Part(constants=[x for x in held if x.shape])
+            for x in (x for x in held if not x.shape):
+                plain = replace(x, times=1.0, plus=0.0)
                 plain.put(plain.unpack(model.store.raw(x.file)), own.tensors)
                 own.ways |= dict.fromkeys(x.names, x.meaning)
         return cls(model, model.spec, parts)
@@ -97,12 +97,11 @@ class Parts:
             arrays |= {x.file: self.model.store.raw(x.file) for x in held[part]}
             for name, shape in part_shapes(self.spec, part).items():
                 stacked = len(shape) == 3 and name[:2] in ("W_", "c_") and name[2:] in UNIT_AXES
-                plain = Held(
-                    f"{part}/{name}", Stored((name,), name in TABLES, stacked=stacked), (shape,)
-                )
+                how = Stored((name,), name in TABLES, stacked=stacked)
+                plain = Held.of(how, f"{part}/{name}", [shape])
                 arrays[plain.file] = plain.pack(given.tensors)
                 times, plus = given.ways.get(name, (1.0, 0.0))
-                held[part].append(replace(plain, how=replace(plain.how, times=times, plus=plus)))
+                held[part].append(replace(plain, times=times, plus=plus))
         store = Store.of(self.model.name, self.model.store.config, arrays)
         return replace(self.model, store=store, spec=self.spec, held=held, copies={}, carried=())
 

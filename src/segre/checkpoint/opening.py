@@ -124,7 +124,7 @@ def _taken_apart(whole: Held, every: list[Held], tensor: Any) -> Iterator[tuple[
         if one.names[0] in whole.names:
             place = whole.names.index(one.names[0])
             start = sum(rows[:place])
-            own = tensor if one.how.member is None else tensor[one.how.member]
+            own = tensor if one.member is None else tensor[one.member]
             yield one.file, own if len(rows) == 1 else own[start : start + rows[place]]
 
 

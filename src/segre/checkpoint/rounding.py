@@ -24,7 +24,6 @@ from segre.checkpoint.model import Model, unit_roundoff
 from segre.checkpoint.outputs import Running
 from segre.checkpoint.sizes import row_blocks
 from segre.checkpoint.store import Entry
-from segre.errors import CheckpointError
 from segre.fields.interface import Array
 from segre.transformer.forward import Tokens
 
@@ -138,8 +137,7 @@ def all_rewritten(model: Model) -> Differences:
 
 
 def differences(one: Model, two: Model) -> Differences:
-    """Compare two checkpoints of one architecture entry by entry, in the coarser of their types."""
-    require_same_tensors(one, two)
+    """Compare two checkpoints in one form entry by entry, in the coarser of their types."""
     touched: dict[Where, Touched] = {}
     there = equal = 0
     for part in one.parts:
@@ -154,18 +152,6 @@ def differences(one: Model, two: Model) -> Differences:
             for found in own:
                 found.rows |= len(found.columns) == 1
     return Differences(touched, shared, there - equal)
-
-
-def require_same_tensors(one: Model, two: Model) -> None:
-    """Refuse two checkpoints whose files join different tensors in one, as phi3 and llama do."""
-    for part in one.held:
-        ours, theirs = ([held.label for held in x.held[part]] for x in (one, two))
-        if ours != theirs:
-            only = [x for x in (*ours, *theirs) if (x in ours) != (x in theirs)] or ours
-            raise CheckpointError(
-                f"{one.name!r} and {two.name!r}: only one of them has a tensor that holds just "
-                f"{only[0]}; save both as models of the same family"
-            )
 
 
 def _compared(one: Model, two: Model, ours: Held, theirs: Held) -> tuple[Touched, int, int]:

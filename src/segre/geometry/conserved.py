@@ -14,7 +14,6 @@ Proofs and examples are in docs/training.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import singledispatch
 from math import isqrt
@@ -35,9 +34,8 @@ from segre.models import Source, architecture
 from segre.network import LayerWeights
 from segre.polynomial.spec import Polynomial
 from segre.spec import Network
-from segre.symmetry.all import Generators, generators
-from segre.symmetry.reach import parallel_tokens, silent
-from segre.symmetry.stack import place
+from segre.symmetry.all import Generators, generators, pieces
+from segre.symmetry.piece import Piece
 from segre.values import quote
 from segre.weights import Weights
 
@@ -146,75 +144,81 @@ def _square(field: Field[Array], W: Array) -> Array:
     return field.matmul(W.reshape(1, -1), W.reshape(-1, 1))
 
 
-@singledispatch
-def conserved_quantities(spec: Any) -> list[Conserved]:
+def conserved_quantities(spec: Source) -> list[Conserved]:
     """The conserved quantities of an architecture, first layer first.
 
     >>> [law.formula for law in conserved_quantities("lightning/d=3,3/a=1/dv=2/t=2")]
     ['W_Q W_Q^T - W_K W_K^T', 'W_V W_V^T - W_O^T W_O', '|W_O|^2 - |W_Q|^2']
     """
-    net = Network.parse(spec).require_plain()
-    return [law for i in range(net.depth) for law in _of_layer(net, i)]
+    net = _supported(spec)
+    found = [law for piece in pieces(net) if (law := _conserved(net, piece)) is not None]
+    return sorted(found, key=_in_order)
 
 
-def _of_layer(spec: Network, i: int) -> Iterator[Conserved]:
-    layer = spec.layers[i]
-    d, a, dv, heads = layer.width_in, layer.a, layer.dv, layer.heads
-    mechanism, last = spec.mechanism, "W_V" if dv is None else "W_O"
-
-    def law(kind: str, formula: str, count: int, h: int | None = None) -> Conserved:
-        return Conserved(kind, place(spec, kind, i + 1, h), i + 1, h, formula, count)
-
-    if silent(spec):
-        yield law("silent-scores", "W_K and W_Q", 2 * heads * a * d)
-        if dv is not None:
-            count = _symmetric(heads * dv, d + layer.width_out)
-            yield law("pooled-heads", "W_V W_V^T - W_O^T W_O, all heads as one", count)
-        elif heads > 1:
-            count = (heads - 1) * layer.width_out * d
-            yield law("pooled-heads", "W_V[h] - W_V[1] for h > 1", count)
-    else:
-        for h in range(1, heads + 1):
-            yield law("query-key", "W_Q W_Q^T - W_K W_K^T", _symmetric(a, 2 * d), h)
-            if mechanism.bilinear and a > 1 and parallel_tokens(spec)[i]:
-                yield law("skew-scores", "W_K W_Q^T - W_Q W_K^T", _skew(a, 2 * d), h)
-            if dv is not None:
-                count = _symmetric(dv, d + layer.width_out)
-                yield law("value-output", "W_V W_V^T - W_O^T W_O", count, h)
-            if mechanism.scales:
-                yield law("scale", f"|{last}|^2 - |W_Q|^2", 1, h)
-    if i + 1 < spec.depth:
-        after = spec.layers[i + 1]
-        inner = after.width_out if after.dv is None else after.dv
-        seen = heads * (d if dv is None else dv)
-        seen += after.heads * (2 * after.a + inner)
-        writing = f"{'sum_h ' * (heads > 1)}{last} {last}^T"
-        reading = f"{'sum_h ' * (after.heads > 1)}(W_K^T W_K + W_Q^T W_Q + W_V^T W_V)"
-        formula = f"{writing} [layer {i + 1}] - {reading} [layer {i + 2}]"
-        yield law("between", formula, _symmetric(layer.width_out, seen))
+def _conserved(spec: Architecture, piece: Piece) -> Conserved | None:
+    """What is conserved because of a piece of the symmetries, if that is known."""
+    said = None if piece.layer is None else _formula(spec, piece, piece.layer)
+    if said is None or piece.layer is None:
+        return None
+    return Conserved(piece.kind, piece.where, piece.layer, piece.head, *said)
 
 
-@conserved_quantities.register
-def _of_polynomial(spec: Polynomial) -> list[Conserved]:
-    return list(_of_units(spec))
+def _in_order(law: Conserved | Law) -> tuple[int, bool]:
+    return law.layer, law.kind == "between"
 
 
-def _of_units(spec: Polynomial) -> Iterator[Conserved]:
+@singledispatch
+def _formula(_spec: Architecture, _piece: Piece, _layer: int) -> tuple[str, int] | None:
+    """The quantity in symbols, and the number of its independent entries."""
+    return None
+
+
+@_formula.register
+def _of_stack(spec: Network, piece: Piece, number: int) -> tuple[str, int] | None:
+    layer = spec.layers[number - 1]
+    d, a, dv, heads, out = layer.width_in, layer.a, layer.dv, layer.heads, layer.width_out
+    last = "W_V" if dv is None else "W_O"
+    match piece.kind:
+        case "silent-scores":
+            return "W_K and W_Q", 2 * heads * a * d
+        case "pooled-heads" if dv is None:
+            return "W_V[h] - W_V[1] for h > 1", (heads - 1) * out * d
+        case "pooled-heads":
+            count = _symmetric(heads * (dv or 0), d + out)
+            return "W_V W_V^T - W_O^T W_O, all heads as one", count
+        case "query-key":
+            return "W_Q W_Q^T - W_K W_K^T", _symmetric(a, 2 * d)
+        case "skew-scores":
+            return "W_K W_Q^T - W_Q W_K^T", _skew(a, 2 * d)
+        case "value-output":
+            return "W_V W_V^T - W_O^T W_O", _symmetric(dv or 0, d + out)
+        case "scale":
+            return f"|{last}|^2 - |W_Q|^2", 1
+        case "between":
+            after = spec.layers[number]
+            inner = after.width_out if after.dv is None else after.dv
+            seen = heads * (d if dv is None else dv) + after.heads * (2 * after.a + inner)
+            writing = f"{'sum_h ' * (heads > 1)}{last} {last}^T [layer {number}]"
+            reading = f"{'sum_h ' * (after.heads > 1)}(W_K^T W_K + W_Q^T W_Q + W_V^T W_V)"
+            return f"{writing} - {reading} [layer {number + 1}]", _symmetric(out, seen)
+    return None
+
+
+@_formula.register
+def _of_polynomial(spec: Polynomial, piece: Piece, number: int) -> tuple[str, int] | None:
     """Of the weights w and bias b of a unit, and the weights v that read it."""
-    for i in range(1, spec.depth):
-        own, after = spec.layers[i - 1], spec.layers[i]
-        where = f"between layers {i} and {i + 1}"
-        if spec.degree == 1 and not spec.convolutional:
-            biases = " + b b^T" * spec.bias
-            formula = f"W W^T{biases} [layer {i}] - W^T W [layer {i + 1}]"
-            seen = own.width_in + spec.bias + after.width_out
-            yield Conserved("between", where, i, None, formula, _symmetric(own.units, seen))
-            continue
-        row, column = ("|w|^2", "|w|^2") if spec.convolutional else ("|W[j,:]|^2", "|W[:,j]|^2")
-        biases = (" + b^2" if spec.convolutional else " + b[j]^2") * spec.bias
-        factor = f"{spec.degree} " * (spec.degree > 1)
-        formula = f"{row}{biases} [layer {i}] - {factor}{column} [layer {i + 1}]"
-        yield Conserved("scales", where, i, None, formula, own.units)
+    own, after = spec.layers[number - 1], spec.layers[number]
+    if piece.kind == "between":
+        said = f"W W^T{' + b b^T' * spec.bias} [layer {number}] - W^T W [layer {number + 1}]"
+        return said, _symmetric(own.units, own.width_in + spec.bias + after.width_out)
+    if piece.kind != "scales":
+        return None
+    row, column, bias = ("|w|^2", "|w|^2", "b^2")
+    if not spec.convolutional:
+        row, column, bias = "|W[j,:]|^2", "|W[:,j]|^2", "b[j]^2"
+    factor = f"{spec.degree} " * (spec.degree > 1)
+    writing = f"{row}{f' + {bias}' * spec.bias} [layer {number}]"
+    return f"{writing} - {factor}{column} [layer {number + 1}]", own.units
 
 
 def _symmetric(n: int, vectors: int) -> int:
@@ -293,7 +297,17 @@ class Laws:
 
 def has_laws(spec: Architecture) -> bool:
     """Whether conserved quantities are known for this kind of network."""
-    return _acting.dispatch(type(spec)) is not _acting.dispatch(object) and not spec.salted
+    return _formula.dispatch(type(spec)) is not _formula.dispatch(object) and not spec.salted
+
+
+def _supported(spec: Source) -> Architecture:
+    net = architecture(spec)
+    if has_laws(net):
+        return net
+    raise UnsupportedError(
+        f"spec {quote(str(net))}: conserved quantities are supported for stacks of plain softmax "
+        "or lightning and for polynomial networks; for other symmetries use segre explain"
+    )
 
 
 def laws(spec: Source, seed: int = 0) -> Laws:
@@ -305,33 +319,22 @@ def laws(spec: Source, seed: int = 0) -> Laws:
     >>> found.independent
     4
     """
-    net = architecture(spec)
-    if not has_laws(net):
-        raise UnsupportedError(
-            f"spec {quote(str(net))}: conserved quantities are supported for stacks of plain "
-            "softmax or lightning and for polynomial networks; for other symmetries use segre "
-            "explain"
-        )
-    return at_usable_point(net, seed, _laws_at)
+    return at_usable_point(_supported(spec), seed, _laws_at)
 
 
 def _laws_at(point: Point) -> Laws:
     spec = point.spec
-    known = {(law.kind, law.layer, law.head): law for law in conserved_quantities(spec)}
     space = Echelon(spec.parameters, point.field)
     every = []
     for found in generators(point.field, spec, point.weights):
-        piece = found.piece
+        piece, law = found.piece, _conserved(spec, found.piece)
         assert piece.layer is not None
-        law = known.get((piece.kind, piece.layer, piece.head))
         if law is not None:
             space.add(gradients(point.field, found))
-        acts = _acting(spec, found)
         reason = _REASONS[piece.kind] if law is None else None
         where = (piece.where, piece.layer, piece.head)
-        every.append(Law(piece.kind, piece.name, *where, acts, law, reason))
-    every.sort(key=lambda law: (law.layer, law.kind == "between"))
-    return Laws(tuple(every), space.rank)
+        every.append(Law(piece.kind, piece.name, *where, _acting(spec, found), law, reason))
+    return Laws(tuple(sorted(every, key=_in_order)), space.rank)
 
 
 def gradients(field: Prime, found: Generators) -> Array:

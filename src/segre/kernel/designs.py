@@ -14,7 +14,7 @@ from typing import Any
 from segre.kernel.counting import closed_form, powers
 from segre.kernel.document import Spec
 from segre.kernel.graph import Graph, Shape
-from segre.kernel.stack import stack
+from segre.kernel.stack import groups
 from segre.kernel.transformer import transformer
 from segre.polynomial.spec import Polynomial
 from segre.spec import Network
@@ -205,7 +205,8 @@ def parameters(spec: Spec) -> int:
         )
         return first + (spec.layers - 1) * (both - first)
     if isinstance(spec, Network):
-        return stack(spec, _Sized).parameters
+        every = (group for i in range(spec.depth) for group in groups(spec, i))
+        return sum(group.count * r * c for group in every for _, r, c in group.tensors())
     filters = [layer.kernel for layer in spec.convolutions]
     weights = filters or [before * after for before, after in pairwise(spec.widths)]
     return sum(weights) + spec.bias * sum(layer.units for layer in spec.layers)

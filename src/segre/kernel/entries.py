@@ -175,7 +175,7 @@ class Moves:
     def _normed(self, place: Place, port: Any, moved: Matrix) -> tuple[int, Matrix]:
         """A table whose columns move so that what its norm gives moves like a port."""
         facts, graph, prime, axis = self.facts, self.facts.graph, self.prime, port.get("axis")
-        uses = [i for i, node in enumerate(graph.nodes) if place in map(facts.place, node.args)]
+        uses = facts.uses(place)
         norms = [r for r in graph.regions if r.name == "norm" and r.inputs == tuple(uses)]
         if len(uses) != 1 or len(norms) != 1 or self.started or self.copies or axis != -2:
             raise RejectionError(f"{self.where}: not a table that is normed alone")
@@ -273,7 +273,7 @@ class Moves:
         """Rows that are zero, or constant, on what they read; or columns that nobody reads."""
         facts, graph = self.facts, self.facts.graph
         *lead, rows, columns = self._shape(place)
-        uses = [i for i, node in enumerate(graph.nodes) if place in map(facts.place, node.args)]
+        uses = facts.uses(place)
         node = graph.nodes[uses[0]] if uses else graph.nodes[0]
         mapped = Images.of(facts).map_of(node) if node.op == "contract" and len(uses) == 1 else None
         if mapped is None or facts.place(node.args[0]) != place:

@@ -108,6 +108,11 @@ class Facts:
         data = self.graph.nodes[node].data
         return data.place if self.graph.nodes[node].op == "weight" else None
 
+    def uses(self, place: Place) -> list[int]:
+        """The nodes that are applied to a tensor."""
+        tensor = self.graph.tensors[place].node
+        return [i for i, node in enumerate(self.graph.nodes) if tensor in node.args]
+
     def tokens(self, node: int) -> bool:
         """Whether a node is the columns of tokens, or of their types, in the input: (F3)."""
         one = self.graph.nodes[node]

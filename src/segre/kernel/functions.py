@@ -44,58 +44,43 @@ def sigmoid_of_minus(graph: Graph, argument: int) -> int:
     return graph.inverse(graph.shift(graph.exp(argument), Fraction(1)))
 
 
-def sigmoid(graph: Graph, z: int, *, noted: bool = False) -> int:
-    """sigma(z)."""
-    with graph.region("activation", [z], kind="sigmoid", degree=None) as region:
-        minus = graph.scale(z, Fraction(-1))
-        if noted:
-            graph.argument(minus)
-        region.output = sigmoid_of_minus(graph, minus)
-    return region.output
-
-
-def _tanh(graph: Graph, z: int, *, noted: bool = False) -> int:
-    argument = graph.scale(z, Fraction(-2))
-    if noted:
-        graph.argument(argument)
-    return graph.shift(graph.scale(sigmoid_of_minus(graph, argument), Fraction(2)), Fraction(-1))
-
-
-def tanh(graph: Graph, z: int) -> int:
-    """2 sigma(2 z) - 1."""
-    with graph.region("activation", [z], kind="tanh", degree=None) as region:
-        region.output = _tanh(graph, z)
-    return region.output
-
-
 def capped(graph: Graph, z: int, cap: Fraction) -> int:
     """The soft cap of logits: cap tanh(z / cap)."""
     with graph.region("activation", [z], kind="cap", degree=None) as region:
-        region.output = graph.scale(_tanh(graph, graph.scale(z, 1 / cap)), cap)
+        region.output = _capped(graph, z, cap, noted=False)
     return region.output
 
 
-def activation(graph: Graph, z: int, kind: str) -> int:
-    """The nonlinear function of a network, entry by entry; its arguments are noted."""
+def _capped(graph: Graph, z: int, cap: Fraction, *, noted: bool) -> int:
+    return graph.scale(_activated(graph, graph.scale(z, 1 / cap), "tanh", noted=noted), cap)
+
+
+def activation(graph: Graph, z: int, kind: str, *, noted: bool = True) -> int:
+    """A nonlinear function of every entry; what exp is applied to is noted, or not."""
     if kind in _LINEAR:
         return z
-    degree = _DEGREES.get(kind)
-    with graph.region("activation", [z], kind=kind, degree=degree) as region:
-        region.output = _activated(graph, z, kind)
+    with graph.region("activation", [z], kind=kind, degree=_DEGREES.get(kind)) as region:
+        region.output = _activated(graph, z, kind, noted=noted)
     return region.output
 
 
-def _activated(graph: Graph, z: int, kind: str) -> int:
+def _activated(graph: Graph, z: int, kind: str, *, noted: bool = True) -> int:
+    def sigma(minus: int) -> int:
+        if noted:
+            graph.argument(minus)
+        return sigmoid_of_minus(graph, minus)
+
+    if kind == "sigmoid":
+        return sigma(graph.scale(z, Fraction(-1)))
+    if kind == "tanh":
+        twice = graph.scale(sigma(graph.scale(z, Fraction(-2))), Fraction(2))
+        return graph.shift(twice, Fraction(-1))
     if kind in _SIGMOID:
-        argument = graph.scale(z, -_SIGMOID[kind])
-        graph.argument(argument)
-        return graph.mul(z, sigmoid_of_minus(graph, argument))
+        return graph.mul(z, sigma(graph.scale(z, -_SIGMOID[kind])))
     if kind in _TANH:
         cube = graph.scale(graph.mul(z, graph.mul(z, z)), Fraction(44715, 10**6))
         inner = graph.scale(graph.add(z, cube), ("sqrt(2/pi)",))
-        argument = graph.scale(inner, Fraction(-2))
-        graph.argument(argument)
-        return graph.mul(z, sigmoid_of_minus(graph, argument))
+        return graph.mul(z, sigma(graph.scale(inner, Fraction(-2))))
     if kind in _NORMAL:
         graph.argument(graph.mul(z, z))
         return graph.mul(z, graph.phi(z))
@@ -139,8 +124,7 @@ def softmax(
     weigh = "capped" if cap else "exp"
     with graph.region("pattern", inputs, weigh=weigh, sums=sums, seen=seen) as region:
         if cap:
-            scaled = graph.scale(Z, 1 / cap)
-            Z = graph.scale(_tanh(graph, scaled, noted=True), cap)
+            Z = _capped(graph, Z, cap, noted=True)
         if sinks is not None:
             Z = graph.add(Z, graph.scale(sinks, Fraction(-1)))
         if seen is not None:

@@ -80,6 +80,7 @@ class Tensor:
     name: str
     shape: Shape
     offset: int
+    node: int
 
     @property
     def place(self) -> Place:
@@ -200,7 +201,6 @@ class Graph:
     stage: int = 0
     output: int = -1
     parameters: int = 0  # the number of weights
-    _weights: dict[Place, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.input = self._write("input", (), self.input_shape)
@@ -250,12 +250,12 @@ class Graph:
     def weight(self, part: str, name: str, shape: Shape) -> int:
         """A tensor of weights; the vector of weights lists tensors as they are first named here."""
         place = part, name
-        if place not in self._weights:
-            tensor = Tensor(part, name, shape, self.parameters)
+        if place not in self.tensors:
+            tensor = Tensor(part, name, shape, self.parameters, len(self.nodes))
             self.parameters += tensor.size
             self.tensors[place] = tensor
-            self._weights[place] = self._write("weight", (), shape, tensor)
-        return self._weights[place]
+            self._write("weight", (), shape, tensor)
+        return self.tensors[place].node
 
     def constant(self, kind: str, data: Any, shape: Shape) -> int:
         """Numbers that no weight changes."""

@@ -164,9 +164,8 @@ class _Together:
 
     def basis(self) -> Matrix:
         """B: a basis of a space in which all tokens before the layer lie."""
-        graph, first = self.facts.graph, (self.heads[0].part, "W_Q")
-        x = next(n.args[1] for n in graph.nodes if first == self.facts.place((*n.args, 0)[0]))
-        span = Images.of(self.facts).spans[x]
+        first, *_ = self.facts.uses((self.heads[0].part, "W_Q"))
+        span = Images.of(self.facts).spans[self.facts.graph.nodes[first].args[1]]
         if span.shift.shape[-1]:
             raise RejectionError("tokens do not lie in a linear space")
         basis: Matrix = span.basis

@@ -157,7 +157,7 @@ def watched(facts: Facts, seed: int, *, hard: bool) -> Matrix:
     source, wanted = Residues(facts.prime, seed), -(-_UNSEEN // (facts.prime.bit_length() - 1))
     point = Point(graph, drawn_roots, drawn_roots.weights(graph))
     outputs = prod(graph.shape(graph.output))
-    meter().require_bytes(outputs * (ROW_BYTES + wanted * _WATCHED_BYTES * graph.parameters))
+    meter().require_bytes(outputs * wanted * (ROW_BYTES + _WATCHED_BYTES * graph.parameters))
 
     def inputs(numbers: Sequence[int]) -> Batch:
         salts = np.zeros((len(numbers), graph.input_shape[1]), np.uint64)
@@ -166,14 +166,18 @@ def watched(facts: Facts, seed: int, *, hard: bool) -> Matrix:
             return Batch(drawn_roots.soft(drawn, *graph.blocks))
         return Batch(one_hot(drawn[:, 0], drawn[:, -1], blocks=graph.blocks))
 
-    found: list[Matrix] = []
-    for number in range(MOST_INPUTS):
-        rows = [(number, o) for o in range(outputs)]
+    def at(numbers: Sequence[int]) -> list[Matrix]:
+        rows = [(number, o) for number in numbers for o in range(outputs)]
         meter().require(point.work(rows))
         try:
-            found.append(point.jacobian(rows, inputs))
+            return [point.jacobian(rows, inputs)]
         except RejectionError:  # a division by zero mod p
-            continue
+            return []
+
+    if found := at(range(wanted)):
+        return found[0][None]
+    for number in range(MOST_INPUTS):
+        found += at([number])
         if len(found) == wanted:
             return np.concatenate(found)[None]
     raise RejectionError("the point is unusable: the network has no value at most inputs")

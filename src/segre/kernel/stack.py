@@ -18,7 +18,7 @@ from math import factorial
 
 from segre.attention.layer import Layer
 from segre.attention.mechanism import Mechanism
-from segre.kernel.functions import activation, divided, masked, sigmoid, standard
+from segre.kernel.functions import activation, divided, masked, standard
 from segre.kernel.graph import Graph, Rate, Seen
 from segre.slope import Slope
 from segre.spec import Network
@@ -77,9 +77,9 @@ def groups(spec: Network, i: int) -> list[Heads]:
     ]
 
 
-def stack(spec: Network, kind: type[Graph] = Graph) -> Graph:
+def stack(spec: Network) -> Graph:
     """The network of a spec."""
-    graph = kind((spec.layers[0].width_in, spec.t))
+    graph = Graph((spec.layers[0].width_in, spec.t))
     x = graph.input
     for number, rank in enumerate(reached(spec)):
         graph.stage = number
@@ -100,10 +100,9 @@ def reached(spec: Network) -> Iterator[int]:
     silent = spec.plain and spec.score == "softmax" and spec.t == 1
     for layer in spec.layers:
         yield rank
-        through = rank if layer.dv is None else min(rank, layer.dv)
-        if silent:
-            through = rank if layer.dv is None else min(rank, layer.heads * layer.dv)
-        rank = min(layer.width_out, through if silent else layer.heads * through)
+        alike = layer.heads if silent else 1  # heads that write what one wider head would
+        through = rank if layer.dv is None else min(rank, alike * layer.dv)
+        rank = min(layer.width_out, through * layer.heads // alike)
 
 
 class _Writer:
@@ -164,7 +163,7 @@ class _Writer:
             graph.argument(scores, replace(seen, causal=True) if symmetric else seen)
         mixed = graph.contract("nvm,nmt->nvt", self._compressed("V"), self._pattern(scores, seen))
         if one.gate != "none":
-            mixed = graph.mul(mixed, sigmoid(graph, self._mapped("W_G", self.x), noted=True))
+            mixed = graph.mul(mixed, activation(graph, self._mapped("W_G", self.x), "sigmoid"))
         if "W_O" in self.weights:
             return graph.contract("ndv,nvt->dt", self.weights["W_O"], mixed)
         summed = graph.total(mixed, -3)

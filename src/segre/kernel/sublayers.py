@@ -14,7 +14,6 @@ from segre.kernel.functions import (
     divided,
     masked,
     rotated,
-    sigmoid,
     sigmoid_of_minus,
     softmax,
     standard,
@@ -113,7 +112,7 @@ class Sublayers:
         if spec.mixnorm:
             mixed = self.rms(mixed, part, "normo", (-4, -3, -2), spec.mixeps or spec.eps)
         if gate is not None:
-            mixed = graph.mul(mixed, sigmoid(graph, gate, noted=True))
+            mixed = graph.mul(mixed, activation(graph, gate, "sigmoid"))
         W = graph.weight(part, "W_O", (k, q, spec.d, spec.dv))
         y = graph.contract("gqdv,gqvt->dt", W, mixed)
         return self.bias(y, part, "b_O", spec.d, given=spec.bias in ("attn", "all"))
@@ -232,7 +231,8 @@ class Sublayers:
         gate, up = (self.linear(x, part, f"S_{name}", spec.shared) for name in ("gate", "up"))
         common = self.linear(self._units(gate, up), part, "S_down", spec.d)
         if spec.sharedgate:
-            common = graph.mul(common, sigmoid(graph, self.linear(x, part, "S_R", 1)))
+            logit = self.linear(x, part, "S_R", 1)
+            common = graph.mul(common, activation(graph, logit, "sigmoid", noted=False))
         return graph.add(y, common)
 
     def _shares(self, logits: int) -> int:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from segre.kernel.functions import activation, capped, softmax, tanh
+from segre.kernel.functions import activation, capped, softmax
 from segre.kernel.graph import Graph
 from segre.kernel.sublayers import Sublayers
 from segre.transformer.spec import Transformer
@@ -137,7 +137,7 @@ class _Builder(Sublayers):
         pooled = None
         if spec.pooler:
             first = self.linear(graph.take(x, -1, [0]), HEAD, "W_pool", spec.d, biased=True)
-            pooled = tanh(graph, first)
+            pooled = activation(graph, first, "tanh", noted=False)
         if spec.project:
             x = self.linear(x, HEAD, "W_D", spec.embed)
         if spec.labels:

@@ -15,29 +15,15 @@ from typing import Any
 import numpy as np
 
 from segre.fields.interface import Array
+from segre.reproduce import icl_descent as icl
 from segre.reproduce.claim import DERIVED, FORMULA, PAPER, Claim
 from segre.reproduce.experiment import Experiment, Option, Run, Work
 from segre.reproduce.found import Found, Panel, Series, Table
-from segre.reproduce.icl_descent import (
-    FixedPoint,
-    Quadratic,
-    Weights,
-    drawn,
-    fixed_points,
-    levels,
-    merged,
-    population,
-    predicted,
-    separate,
-    sequences,
-    steps_by_point,
-    steps_near,
-)
 
 EIGENVALUES = tuple(Fraction(k, 10) for k in (4, 3, 2, 1))
 SIZES = [float(value) for value in EIGENVALUES]
 CONTEXT = 31
-LEVELS = [float(value) for value in levels(EIGENVALUES, CONTEXT)]
+LEVELS = [float(value) for value in icl.levels(EIGENVALUES, CONTEXT)]
 HEADS = 5
 RATE = 0.05
 CURVE = 240  # points of a curve that are kept
@@ -45,49 +31,49 @@ Measured = dict[str, Any]
 
 
 def separate_run(
-    loss: Quadratic,
-    start: Weights,
+    loss: icl.Quadratic,
+    start: icl.Weights,
     steps: int,
-    points: Sequence[FixedPoint],
+    points: Sequence[icl.FixedPoint],
     seeds: tuple[int, ...],
     tested: int,
 ) -> dict[str, Any]:
     """Key and query separate, on the expected loss; then the trained layer on drawn sequences."""
-    path, last = separate(loss, start, steps, RATE)
+    path, last = icl.separate(loss, start, steps, RATE)
     found = _summary(loss, path, points)
     off = []
     for expected, seed, v, k, q in zip(found["last"], seeds, last.v, last.k, last.q, strict=True):
         rng = np.random.default_rng([seed, 2501])
-        tokens, labels = sequences(SIZES, CONTEXT, tested, rng)
-        errors = (labels - predicted(v, k, q, tokens)) ** 2
+        tokens, labels = icl.sequences(SIZES, CONTEXT, tested, rng)
+        errors = (labels - icl.predicted(v, k, q, tokens)) ** 2
         off.append((errors.mean() - expected) / (errors.std() / len(errors) ** 0.5))
     return found | {"off": off}
 
 
-def _summary(loss: Quadratic, path: Array, points: Sequence[FixedPoint]) -> dict[str, Any]:
+def _summary(loss: icl.Quadratic, path: Array, points: Sequence[icl.FixedPoint]) -> dict[str, Any]:
     losses = loss.value(path)
     return {
-        "near levels": [steps_near(losses, level) for level in LEVELS],
-        "near points": steps_by_point(path, points),
+        "near levels": [icl.steps_near(losses, level) for level in LEVELS],
+        "near points": icl.steps_by_point(path, points),
         "last": losses[-1],
         **_curve(losses),
     }
 
 
 def data_run(
-    loss: Quadratic, start: Weights, steps: int, seeds: tuple[int, ...], count: int
+    loss: icl.Quadratic, start: icl.Weights, steps: int, seeds: tuple[int, ...], count: int
 ) -> dict[str, Any]:
     """The same descent on the mean loss of drawn sequences, and its expected loss."""
     every = [
-        drawn(*sequences(SIZES, CONTEXT, count, np.random.default_rng([seed, 99])))
+        icl.drawn(*icl.sequences(SIZES, CONTEXT, count, np.random.default_rng([seed, 99])))
         for seed in seeds
     ]
-    own = Quadratic(
+    own = icl.Quadratic(
         np.array([one.constant for one in every]),
         np.stack([one.linear for one in every]),
         np.stack([one.square for one in every]),
     )
-    path, _ = separate(own, start, steps, RATE)
+    path, _ = icl.separate(own, start, steps, RATE)
     known, expected = np.array(LEVELS), loss.value(path)[..., None]
     near_one = (abs(expected - known) <= 0.05 * known).any(axis=-1).mean(axis=0)
     losses = own.value(path)
@@ -108,9 +94,9 @@ def run(given: Run) -> Found:
     """Both parametrisations on the population loss; the separate one on data as well."""
     seeds, scale, count = given.seeds, given.options["init"], given.options["sequences"]
     steps = given.options["steps"] * (4 if given.full else 1)
-    points = fixed_points(EIGENVALUES, CONTEXT)
-    start = Weights.drawn(seeds, HEADS, len(EIGENVALUES), scale)
-    loss = population(SIZES, CONTEXT)
+    points = icl.fixed_points(EIGENVALUES, CONTEXT)
+    start = icl.Weights.drawn(seeds, HEADS, len(EIGENVALUES), scale)
+    loss = icl.population(SIZES, CONTEXT)
     given.progress("key and query separate", 0, 3)
     apart = given.unit(
         "separate", lambda _: separate_run(loss, start, steps, points, seeds, 4 * count)
@@ -118,7 +104,7 @@ def run(given: Run) -> Found:
     given.progress("key and query merged", 1, 3)
     fewer = min(steps, MERGED_STEPS)
     joined = given.unit(
-        "merged", lambda _: _summary(loss, merged(loss, start, fewer, RATE), points)
+        "merged", lambda _: _summary(loss, icl.merged(loss, start, fewer, RATE), points)
     )
     given.progress("on drawn sequences", 2, 3)
     data = given.unit("data", lambda _: data_run(loss, start, steps, seeds, count))
@@ -138,7 +124,7 @@ def run(given: Run) -> Found:
 
 
 def _claims(
-    apart: Measured, joined: Measured, points: Sequence[FixedPoint], steps: int, count: int
+    apart: Measured, joined: Measured, points: Sequence[icl.FixedPoint], steps: int, count: int
 ) -> list[Claim]:
     size, last = len(EIGENVALUES), LEVELS[-1]
     nested = [tuple(range(1, m + 1)) for m in range(size + 1)]
@@ -187,7 +173,7 @@ def _data_claims(data: Measured, count: int) -> list[Claim]:
     ]
 
 
-def _visited(found: Measured, points: Sequence[FixedPoint]) -> list[set[tuple[int, ...]]]:
+def _visited(found: Measured, points: Sequence[icl.FixedPoint]) -> list[set[tuple[int, ...]]]:
     """For each run, the fixed points near which it spends at least ten steps."""
     return [
         {point.directions for point, count in zip(points, counts, strict=True) if count >= 10}
@@ -195,7 +181,9 @@ def _visited(found: Measured, points: Sequence[FixedPoint]) -> list[set[tuple[in
     ]
 
 
-def _tables(apart: Measured, joined: Measured, points: Sequence[FixedPoint]) -> tuple[Table, Table]:
+def _tables(
+    apart: Measured, joined: Measured, points: Sequence[icl.FixedPoint]
+) -> tuple[Table, Table]:
     def spans(name: str, place: int) -> tuple[str, str]:
         return _span(apart[name][place]), _span(joined[name][place])
 

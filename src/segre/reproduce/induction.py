@@ -16,22 +16,10 @@ from typing import Any
 import numpy as np
 
 from segre.fields.interface import Array
+from segre.reproduce import induction_model as ngrams
 from segre.reproduce.claim import DERIVED, LIMITED, PAPER, Claim
 from segre.reproduce.experiment import Experiment, Option, Run, Work
 from segre.reproduce.found import Found, Panel, Seeds, Series, Table
-from segre.reproduce.induction_model import (
-    Chains,
-    Model,
-    information,
-    labels,
-    lag_sets,
-    loss_and_gradient,
-    matches,
-    oracle_loss,
-    probabilities,
-    sets,
-    unigram_loss,
-)
 from segre.reproduce.state import Kept
 
 RATE, FIRST, SECOND = 0.05, 0.9, 0.999
@@ -42,8 +30,8 @@ TESTED = 1000  # sequences at such a look
 SYMBOLS, ALPHA, WINDOW = 3, 0.1, 4
 LENGTH, BATCH = 100, 128
 PARENTS = ((1, 3), (2,), (1, 2))
-CHAINS = Chains(SYMBOLS, PARENTS[0], ALPHA)
-EVERY = sets(WINDOW)
+CHAINS = ngrams.Chains(SYMBOLS, PARENTS[0], ALPHA)
+EVERY = ngrams.sets(WINDOW)
 RIGHT = EVERY.index(tuple(lag - 1 for lag in PARENTS[0]))  # the heads of the parents
 KINDS = {"chain": "from the chain", "uniform": "uniform"}  # how the last context is drawn
 CONTEXTS = {"chain": "context from the chain", "uniform": "uniform context"}
@@ -67,10 +55,10 @@ def trained(kind: str, given: Run, seed: int, kept: Kept) -> dict[str, Any]:
     """
     options, steps = given.options, steps_of(given)
     train, test = drawn(kind, seed, options["sequences"], 0), drawn(kind, seed, options["tests"], 1)
-    match, right = matches(train, WINDOW), labels(train, WINDOW)
-    seen = matches(test[:TESTED], WINDOW), labels(test[:TESTED], WINDOW), SYMBOLS
+    match, right = ngrams.matches(train, WINDOW), ngrams.labels(train, WINDOW)
+    seen = ngrams.matches(test[:TESTED], WINDOW), ngrams.labels(test[:TESTED], WINDOW), SYMBOLS
     rng = np.random.default_rng([seed, 2, 10559])
-    start = Model.start(WINDOW, rng, bare=options["bare"]).vector
+    start = ngrams.Model.start(WINDOW, rng, bare=options["bare"]).vector
     state = kept.state or {
         **{"step": 0, "vector": start, "looks": []},
         **{name: np.zeros_like(start) for name in ("first", "second")},
@@ -79,22 +67,22 @@ def trained(kind: str, given: Run, seed: int, kept: Kept) -> dict[str, Any]:
     looks = list(state["looks"])
     for step in range(state["step"], steps):
         if step % LOOK == 0:
-            now = Model.of(vector, WINDOW)
-            looks.append([step, loss_and_gradient(now, *seen)[0], now.selected.tolist()])
+            now = ngrams.Model.of(vector, WINDOW)
+            looks.append([step, ngrams.loss_and_gradient(now, *seen)[0], now.selected.tolist()])
             kept.keep(
                 {"step": step, "vector": vector, "first": first, "second": second}
                 | {"looks": looks[:-1]}
             )
             given.progress(f"training, loss {looks[-1][1]:.3f}", step, steps)
         some = np.random.default_rng([seed, 3, step]).integers(len(train), size=BATCH)
-        now = Model.of(vector, WINDOW)
-        gradient = loss_and_gradient(now, match[some], right[some], SYMBOLS)[1]
+        now = ngrams.Model.of(vector, WINDOW)
+        gradient = ngrams.loss_and_gradient(now, match[some], right[some], SYMBOLS)[1]
         first = FIRST * first + (1 - FIRST) * gradient
         second = SECOND * second + (1 - SECOND) * gradient**2
         mean, square = first / (1 - FIRST ** (step + 1)), second / (1 - SECOND ** (step + 1))
         vector = vector - RATE * mean / (np.sqrt(square) + 1e-8)
-    model = Model.of(vector, WINDOW)
-    looks.append([steps, loss_and_gradient(model, *seen)[0], model.selected.tolist()])
+    model = ngrams.Model.of(vector, WINDOW)
+    looks.append([steps, ngrams.loss_and_gradient(model, *seen)[0], model.selected.tolist()])
     return {
         "looks": looks,
         "loss": test_loss(model, test),
@@ -102,17 +90,17 @@ def trained(kind: str, given: Run, seed: int, kept: Kept) -> dict[str, Any]:
         "selected": model.selected,
         "sharpness": model.a,
         "pseudo-count": model.pseudo_count,
-        "oracle": oracle_loss(CHAINS, test),
-        "oracle, first": oracle_loss(CHAINS, test[:TESTED]),
-        "unigram": unigram_loss(CHAINS, test),
+        "oracle": ngrams.oracle_loss(CHAINS, test),
+        "oracle, first": ngrams.oracle_loss(CHAINS, test[:TESTED]),
+        "unigram": ngrams.unigram_loss(CHAINS, test),
     }
 
 
-def test_loss(model: Model, test: Array) -> float:
+def test_loss(model: ngrams.Model, test: Array) -> float:
     """The mean cross-entropy on test sequences, with segre's attention."""
     total = 0.0
     for some in np.array_split(test, max(1, len(test) // 500)):
-        y = probabilities(model, some, SYMBOLS)
+        y = ngrams.probabilities(model, some, SYMBOLS)
         total -= float(np.log(y[np.arange(len(some)), some[:, -1]]).sum())
     return total / len(test)
 
@@ -146,7 +134,7 @@ def information_table(known: Seeds) -> Table:
     """Both kinds of information, for every set of lags."""
     rows = [
         (named(lags), *(value for p in PARENTS for value in known.means(named(p), named(lags))))
-        for lags in lag_sets(WINDOW)
+        for lags in ngrams.lag_sets(WINDOW)
     ]
     columns = [f"{{{named(p)}}} {which}" for p in PARENTS for which in ("plain", "modified")]
     return Table(
@@ -216,7 +204,7 @@ def _information(seed: int, count: int) -> dict[str, Any]:
     found = {}
     for parents in PARENTS:
         rng = np.random.default_rng([seed, *parents])
-        each = information(Chains(SYMBOLS, parents, ALPHA), WINDOW, rng, count)
+        each = ngrams.information(ngrams.Chains(SYMBOLS, parents, ALPHA), WINDOW, rng, count)
         found[named(parents)] = {named(lags): list(pair) for lags, pair in each.items()}
     return found
 

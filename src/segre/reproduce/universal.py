@@ -137,20 +137,10 @@ def run(given: Run) -> Found:
     proved = given.unit("proved", lambda _: [certified_error(p) for p in counts])
     points = given.options["points"]
     drawn = given.each_seed("functions", lambda seed, _: _measured(seed, counts, points))
-    example = _example()
-    curves = [
-        Series(f"{p} anchors", example["at"], example[str(p)], "line", place)
-        for place, p in enumerate((5, 10, 40))
-    ]
-    function = Series("the function", example["at"], example["right"], "dots", -1)
-    title = "One head with 5, 10 and 40 anchors"
     return Found(
         _claims(counts, proved, drawn),
         _tables(counts, proved, drawn),
-        (
-            _error_panel(counts, proved, drawn),
-            Panel(title, "z", "a random function of slope 1", (*curves, function)),
-        ),
+        (_error_panel(counts, proved, drawn), _example()),
         (
             "Functions change by at most |x - y|; in several dimensions, by at most the sum of "
             f"the distances in each coordinate. Their errors are the largest over {points} random "
@@ -185,14 +175,17 @@ def _measured(seed: int, counts: tuple[int, ...], points: int) -> dict[str, Any]
     return found
 
 
-def _example() -> dict[str, tuple[float, ...]]:
-    """One random function and three heads, to draw."""
+def _example() -> Panel:
+    """One random function and three heads."""
     function = waves(np.random.default_rng(4), 1, 1)
     at = np.linspace(0, 1, 301)[:, None]
-    found = {"at": at, "right": function(at)}
-    for p in (5, 10, 40):
-        found[str(p)] = head(at, grid(p), function(grid(p)), sharpness(p))
-    return {name: tuple(value[:, 0].tolist()) for name, value in found.items()}
+    x, curves = at[:, 0].tolist(), []
+    for colour, p in enumerate((5, 10, 40)):
+        said = head(at, grid(p), function(grid(p)), sharpness(p))
+        curves.append(Series(f"{p} anchors", x, said[:, 0].tolist(), "line", colour))
+    right = Series("the function", x, function(at)[:, 0].tolist(), "dots", -1)
+    title = "One head with 5, 10 and 40 anchors"
+    return Panel(title, "z", "a random function of slope 1", (*curves, right))
 
 
 def _claims(counts: tuple[int, ...], proved: list[list[float]], drawn: Seeds) -> list[Claim]:

@@ -7,6 +7,7 @@ the method with the least. bench.linear measures how good that choice is.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -71,13 +72,7 @@ def crossover(how: Mechanism, sizes: Sizes, most: int = 1 << 30) -> int | None:
     def better(n: int) -> bool:
         return choose(how, Sizes(n, sizes.a, sizes.dv, sizes.heads, sizes.number)) != "dense"
 
-    if not better(most):
-        return None
-    low, high = 0, most
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if better(middle) else (middle, high)
-    return high
+    return bisect_left(range(most), True, 1, key=better) if better(most) else None
 
 
 def state_size(how: Mechanism, sizes: Sizes) -> int | None:

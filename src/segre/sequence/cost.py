@@ -6,7 +6,8 @@ precision by default.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import singledispatch
 from math import prod
@@ -126,7 +127,9 @@ def cost(spec: Source, t: int | Sequence[int] | None = None, *, number: int = SI
 def costs_of(net: Architecture, tokens: Sequence[int], number: int = SINGLE) -> Costs:
     """The cost of an architecture on each of several sequence lengths."""
     alike, rest = alike_heads(net)
-    lines = [_line(one, n, number) for n in tokens for one in _merged(alike)]
+    # heads that differ only in their layer are counted once
+    merged = [replace(one, layers=count) for one, count in Counter(alike).items()]
+    lines = [_line(one, n, number) for n in tokens for one in merged]
     return Costs(net, tuple(lines), rest)
 
 
@@ -151,15 +154,6 @@ def _line(one: Alike, n: int, number: int) -> CostLine:
         state=None if state is None else one.layers * state,
         crossover=crossover(how, sizes),
     )
-
-
-def _merged(alike: Sequence[Alike]) -> Iterator[Alike]:
-    """Heads that differ only in their layer, counted once."""
-    counts: dict[Alike, int] = {}
-    for one in alike:
-        counts[one] = counts.get(one, 0) + 1
-    for one, count in counts.items():
-        yield replace(one, layers=count)
 
 
 @singledispatch

@@ -14,21 +14,11 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from segre.errors import SweepError
+from segre.sweep import schema
 from segre.sweep.database import connected, driving, only_driver, ours, require_file
 from segre.sweep.plan import Plan
 from segre.sweep.row import COLUMNS, judged
 from segre.sweep.row import Row as Row
-from segre.sweep.schema import (
-    UNCHECKED,
-    VERSION,
-    Examined,
-    begin,
-    examine,
-    is_damage,
-    rows,
-    write_plan,
-    write_total,
-)
 from segre.values import quote
 
 _BESIDE = ("-wal", "-shm", "-journal")  # what SQLite keeps beside a file
@@ -38,7 +28,7 @@ RETRIED = "timed-out"  # the status of rows that a later run tries again, after 
 class Store:
     """An open store."""
 
-    def __init__(self, connection: sqlite3.Connection, path: Path, found: Examined) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: Path, found: schema.Examined) -> None:
         self._db = connection
         self.path = path
         self.version = found.version
@@ -57,14 +47,14 @@ class Store:
         named, real = Path(path), Path(path).resolve()
         with only_driver(real), driving(named):
             there = real.exists() and real.stat().st_size > 0
-            found = _examined(real, named) if there else Examined()
+            found = _examined(real, named) if there else schema.Examined()
             mended = None
             if found.known and found.known.get("digest") != plan.digest:
                 raise SweepError(
                     f"store {quote(str(path))} holds another sweep (other kinds, fields, "
                     "constraints, seed or computations); give another file with -o"
                 )
-            if found.problem is not None or found.version != VERSION or not found.known:
+            if found.problem is not None or found.version != schema.VERSION or not found.known:
                 mended = _anew(real, named, plan, found if there else None)
                 found = _examined(real, named)
             with connected(real, "rw") as db:
@@ -84,12 +74,12 @@ class Store:
         try:
             with connected(path.resolve(), "ro") as db:
                 db.execute("BEGIN")  # what is read is of one moment
-                found = examine(db)
+                found = schema.examine(db)
                 _require_whole(path, found)
                 yield cls(db, path, found)
         except sqlite3.Error as error:
-            if is_damage(error):
-                _require_whole(path, Examined(str(error)))
+            if schema.is_damage(error):
+                _require_whole(path, schema.Examined(str(error)))
             raise SweepError(f"store {quote(str(path))} cannot be read: {error}") from None
 
     def _begin(self, plan: Plan) -> None:
@@ -98,7 +88,7 @@ class Store:
         with self._db:
             self._db.execute("BEGIN IMMEDIATE")
             before = self.plan().claim
-            write_plan(self._db, plan)
+            schema.write_plan(self._db, plan)
             self._known = {"digest": plan.digest, "plan": dict(plan.given)}
             if before != plan.claim:
                 self._put(judged(row, plan.claim) for row in list(self.rows()))
@@ -136,7 +126,7 @@ class Store:
             values = row.stored(self._known["digest"])
             self._db.execute(f"INSERT INTO results VALUES ({marks})", values)
             self._count, self._total = self._count + 1, self._total + int(values[-1], 16)
-        write_total(self._db, self._count, self._total)
+        schema.write_total(self._db, self._count, self._total)
 
     def _take(self, digest: str) -> None:
         query = "DELETE FROM results WHERE digest = ? RETURNING checksum"
@@ -145,11 +135,11 @@ class Store:
 
     def rows(self, claim: str | None = None, limit: int = -1) -> Iterator[Row]:
         """The rows in the plan's order; only those with a verdict, if it is given."""
-        plan = None if self.version == UNCHECKED else self._known["digest"]
+        plan = None if self.version == schema.UNCHECKED else self._known["digest"]
         rest = "WHERE ? IS NULL OR claim = ? ORDER BY place LIMIT ?"
-        for row in rows(self._db, self.version, plan, rest, claim, claim, limit):
+        for row in schema.rows(self._db, self.version, plan, rest, claim, claim, limit):
             if row is None:  # it was whole when the store was opened
-                _require_whole(self.path, Examined("a row has been altered"))
+                _require_whole(self.path, schema.Examined("a row has been altered"))
                 raise AssertionError
             yield row
 
@@ -165,7 +155,7 @@ class Store:
         return float(total)
 
 
-def _examined(real: Path, named: Path) -> Examined:
+def _examined(real: Path, named: Path) -> schema.Examined:
     if not ours(real):  # nobody else's database is written to
         raise SweepError(
             f"store {quote(str(named))} is not the store of a sweep; give another file with -o"
@@ -173,17 +163,17 @@ def _examined(real: Path, named: Path) -> Examined:
     with real.open("rb") as file:
         header = file.read(20)
     if not {*header[18:20]} <= {1, 2}:  # SQLite would read it, and never write it again
-        return Examined("its header is not that of a database")
+        return schema.Examined("its header is not that of a database")
     try:
         with connected(real, "rw") as db:
-            return examine(db, to_write=True)
+            return schema.examine(db, to_write=True)
     except sqlite3.Error as error:
-        if not is_damage(error):
+        if not schema.is_damage(error):
             raise
-        return Examined(str(error))
+        return schema.Examined(str(error))
 
 
-def _require_whole(path: Path, found: Examined) -> None:
+def _require_whole(path: Path, found: schema.Examined) -> None:
     if found.problem is not None and not ours(path):
         raise SweepError(f"store {quote(str(path))} is not the store of a sweep ({found.problem})")
     if found.problem is not None:
@@ -195,7 +185,7 @@ def _require_whole(path: Path, found: Examined) -> None:
         raise SweepError(f"store {quote(str(path))} is empty; start with segre sweep run")
 
 
-def _anew(real: Path, named: Path, plan: Plan, found: Examined | None) -> str | None:
+def _anew(real: Path, named: Path, plan: Plan, found: schema.Examined | None) -> str | None:
     """Write a store with the rows of the one that was found, if any; returns a message about it.
 
     A damaged one is kept beside it. One of an older segre gets checksums.
@@ -204,11 +194,11 @@ def _anew(real: Path, named: Path, plan: Plan, found: Examined | None) -> str | 
     new = real.with_name(f".{real.name}.{secrets.token_hex(8)}")
     try:
         with closing(sqlite3.connect(new)) as db, db:
-            begin(db, plan)
-            store = Store(db, named, Examined(known={"digest": plan.digest}))
+            schema.begin(db, plan)
+            store = Store(db, named, schema.Examined(known={"digest": plan.digest}))
             if found is not None:
                 # rows without checksums are taken on trust, but not from a damaged store
-                whole = _intact(real, plan, VERSION if damaged else found.version)
+                whole = _intact(real, plan, schema.VERSION if damaged else found.version)
                 store._put(judged(row, plan.claim) for row in whole)
         kept = _set_aside(real) if damaged else real
         for ending in _BESIDE:
@@ -230,16 +220,16 @@ def _anew(real: Path, named: Path, plan: Plan, found: Examined | None) -> str | 
 
 def _intact(path: Path, plan: Plan, version: int) -> Iterator[Row]:
     """The rows that can be read, from the first on and from the last back."""
-    checked = None if version == UNCHECKED else plan.digest
+    checked = None if version == schema.UNCHECKED else plan.digest
     for order in ("rowid", "rowid DESC"):
         try:
             with connected(path, "ro") as db:
-                for row in rows(db, version, checked, f"ORDER BY {order}"):
+                for row in schema.rows(db, version, checked, f"ORDER BY {order}"):
                     if row is not None:
                         yield row
             return
         except sqlite3.Error as error:
-            if not is_damage(error):
+            if not schema.is_damage(error):
                 raise
 
 

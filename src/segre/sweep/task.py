@@ -71,42 +71,37 @@ def _compute(spec: Architecture, task: Task) -> Result:
     from segre.geometry.dimension import prove, settled
 
     compute, seed = task["compute"], task["seed"]
-    lower: Bound | None = None
-    upper: Bound | None = None
+    bounds: dict[str, Bound | None] = {}
     evidence: dict[str, dict[str, Any]] = {}
-    formula = sample = None
-    if "closed-form" in compute:
-        formula = predicted(spec)
+    sample = None
     if "exact" in compute:
         proof = prove(spec, seed, formula=isinstance(spec, Polynomial), memory=task["memory"])
-        lower = proof.lower
-        upper = proof.upper
+        bounds = {"lower": proof.lower, "upper": proof.upper}
         if "random" in compute:
             sample = settled(proof, seed, always=True).sample
         if "certificate" in compute:
             evidence["certificate"] = _certified(proof)
     elif "symmetries" in compute:
-        upper = _symmetry_bound(spec, seed)
+        bounds = {"upper": _symmetry_bound(spec, seed)}
     if "theorem" in compute and (applied := apply(spec)) is not None:
         evidence["theorem"] = {
             "name": applied.theorem.name,
             "holds": applied.holds,
             "count": spec.parameters - applied.redundant,
         }
-    for name, bound in (("lower", lower), ("upper", upper)):
+    values: dict[str, int | None] = dict.fromkeys(("lower", "upper"))
+    for name, bound in bounds.items():
         if bound is not None:
+            values[name] = bound.value
             evidence[name] = {"kind": bound.evidence.kind, "statement": bound.evidence.statement}
-    meet = lower is not None and upper is not None and lower.value == upper.value
-    status = "proved" if meet else "lower-bound" if lower else "upper-bound" if upper else "formula"
+    known = [f"{name}-bound" for name, value in values.items() if value is not None]
+    status = (
+        "proved" if len(known) == 2 and len({*values.values()}) == 1 else [*known, "formula"][0]
+    )
     if sample is not None:
         status, evidence["random"] = sample.status, sample.document()
-    return {
-        "lower": None if lower is None else lower.value,
-        "upper": None if upper is None else upper.value,
-        "closed_form": formula,
-        "status": status,
-        "evidence": evidence,
-    }
+    formula = predicted(spec) if "closed-form" in compute else None
+    return {**values, "closed_form": formula, "status": status, "evidence": evidence}
 
 
 def _certified(proof: Proof) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from segre.errors import UnsupportedError
 from segre.fields.dual import Dual, DualArray
 from segre.fields.interface import Array, E, Field
 from segre.fields.real import Real
-from segre.geometry.coefficients import scale_place
 from segre.geometry.recovery.samples import NotDetermined
+from segre.geometry.strata import scale_place
 from segre.network import LayerWeights, layer_starts, unflatten
 from segre.spec import Network
 from segre.stack.stages import slots
