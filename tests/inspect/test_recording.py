@@ -66,7 +66,7 @@ def test_what_is_ablated_writes_nothing() -> None:
 def test_what_is_not_there_or_too_large_is_refused() -> None:
     with pytest.raises(SpecError, match=r"point 'blocks.2.hook_z' is not there; allowed: hook_emb"):
         record(SPEC, "blocks.2.hook_z")
-    with pytest.raises(SpecError, match="a token is not in the vocabulary; allowed: 0 to 49"):
+    with pytest.raises(SpecError, match="is not in the vocabulary; allowed: 0 to 49"):
         record(SPEC, ids=[3, 50])
     with pytest.raises(TooLargeError, match="the recorded arrays need"):
         record(SPEC, "*", memory=1000)

@@ -6,6 +6,7 @@ A text is read with the tokenizer of the model's directory.
 from __future__ import annotations
 
 import codecs
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +26,7 @@ from segre.json_data import stated
 from segre.libraries import library
 from segre.transformer.forward import Tokens
 from segre.transformer.spec import Transformer
-from segre.values import quote
+from segre.values import choice, quote
 
 COUNT, LENGTH = 32, 128  # as in the paper
 AT_ONCE = 1 << 28  # bytes of one batch
@@ -125,7 +126,8 @@ def require_tokens(model: Model, ids: Any) -> Array:
         raise SpecError(f"tokens have shape {list(given.shape)}; allowed: (n,) or (b, n)")
     most = vocabulary(model.spec) - 1
     if given.size and not 0 <= given.min() <= given.max() <= most:
-        raise SpecError(f"a token is not in the vocabulary; allowed: 0 to {most}")
+        worst = given.min() if given.min() < 0 else given.max()
+        raise SpecError(f"tokens: {worst} is not in the vocabulary; allowed: 0 to {most}")
     return given
 
 
@@ -247,8 +249,8 @@ def common_inputs(
         found = random_tokens(one, count, length, seed)
     else:
         require_same_tokenizer(one, two)
-        readers = (x for x in (one, two) if x.folder and (x.folder / TOKENIZER).is_file())
-        found = read_text(next(readers, one), text, count, length)
+        reader = one if _file(one) is not None or _file(two) is None else two
+        found = read_text(reader, text, count, length)
     return found, [Tokens(batch) for batch in found.batches]
 
 
@@ -264,10 +266,8 @@ class Way:
     untie: bool = False  # give both an unembedding of their own
 
     def __post_init__(self) -> None:
-        if self.by not in WAYS:
-            raise SpecError(f"by: {self.by!r} is not allowed; allowed: {', '.join(WAYS)}")
-        if self.rounds < 1:
-            raise SpecError(f"rounds: {self.rounds} is not allowed; allowed: whole numbers from 1")
+        choice("by", self.by, WAYS)
+        _require("rounds", self.rounds, 1)
         if self.text is not None and self.by != "activations":
             raise SpecError("--text is used only with --by activations; add --by activations")
 
@@ -297,10 +297,27 @@ def require_same_tokenizer(one: Model, two: Model) -> None:
         )
 
 
+def _file(model: Model) -> Path | None:
+    """The tokenizer of the model's directory, if there is one."""
+    file = None if model.folder is None else model.folder / TOKENIZER
+    return file if file is not None and file.is_file() else None
+
+
 def _tokens(model: Model) -> dict[int, str]:
-    """The tokens by number; none if no tokenizer can be read, which is said by what needs one."""
-    try:
-        vocabulary = _tokenizer(model).get_vocab()
-    except SegreError:
+    """The tokens by number, as tokenizer.json has them; none if it cannot be read, or is missing.
+
+    It is read without the library, so that models can be merged where that is not installed.
+    """
+    file = _file(model)
+    if file is None:
         return {}
-    return {number: token for token, number in vocabulary.items()}
+    try:
+        data = json.loads(read_given(file, LARGEST_TOKENIZER))
+        vocab, added = data["model"]["vocab"], data.get("added_tokens") or []
+        if isinstance(vocab, list):  # of Unigram: tokens with their scores
+            found = {number: str(entry[0]) for number, entry in enumerate(vocab)}
+        else:
+            found = {int(number): str(token) for token, number in vocab.items()}
+        return found | {int(token["id"]): str(token["content"]) for token in added}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return {}  # said by what needs it
