@@ -12,10 +12,10 @@ from segre.values import counted, listed
 
 if TYPE_CHECKING:
     from segre.geometry.choices import Choice
+    from segre.geometry.conserved import Law
     from segre.geometry.explain import Explanation
     from segre.geometry.samples import SampleCount
     from segre.kernel.verify import Verdict
-    from segre.sweep.law import Law
 
 ONLY = {"eps=0": "only at eps = 0", "softmax": "only after the output softmax"}  # else always
 _NUMBER = 15  # letters
