@@ -10,7 +10,7 @@ from bench.faults.hostile_files import COMMANDS, archive, hostile_files, npy, sa
 
 from segre.spec import Network
 from segre.weights import Weights
-from segre.weights.npz import npz_arrays
+from segre.weights.arrays import npz_arrays
 from support.terminal import environment, run, warm
 
 SPEC = "lightning/d=3,2/a=2/t=2"

@@ -9,7 +9,7 @@ import pytest
 import segre
 from blocks import ROOT, blocks, pages
 from segre.reproduce.registry import experiments
-from segre.theorems.all import THEOREMS
+from segre.theorems import THEOREMS
 from support.site import built
 
 # What loads, by tag: the attribute that says from where.

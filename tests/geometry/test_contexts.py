@@ -9,7 +9,7 @@ from bench.random_specs import random_core, random_transformer
 from segre import certify, verify
 from segre.certificate import checksum
 from segre.fields.real import Real
-from segre.geometry.contexts import MOST_SEQUENCES, contexts, few_contexts
+from segre.geometry.closed_form import MOST_SEQUENCES, contexts, few_contexts
 from segre.geometry.dimension import prove
 from segre.geometry.estimate import spectrum
 from segre.geometry.real_point import RealPoint

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 
 from segre.fields.rational import Rational
 from segre.fields.real import Real
-from segre.geometry.fiber import canonical, connect, sample
-from segre.geometry.group import random_element
+from segre.geometry.fiber import canonical, connect, random_element, sample
 from segre.geometry.normal_form import difference, largest_residual
 from segre.geometry.same import same_function
 from segre.network import LayerWeights, forward

@@ -9,8 +9,7 @@ from segre.errors import SegreError
 from segre.fields.linear import Floats, Rationals
 from segre.fields.rational import Rational
 from segre.fields.real import Real
-from segre.geometry.coefficients import coefficient_tensor
-from segre.geometry.strata import classify, factor, swapped
+from segre.geometry.strata import classify, coefficient_tensor, factor, swapped
 from segre.network import forward
 from segre.spec import Network
 

@@ -13,15 +13,14 @@ from pathlib import Path
 import pytest
 
 from segre.errors import UnsupportedError
+from segre.geometry.at_any_size import formulas
 from segre.geometry.closed_form import closed_form
 from segre.geometry.dimension import dimension
-from segre.geometry.redundancy import formulas
 from segre.models import architecture
 from segre.spec import Network
 from segre.sweep.builtin import builtin_names, plan_of
 from segre.sweep.draw import architectures
-from segre.theorems import THEOREMS, Theorem, apply, nearest
-from segre.theorems.all import alike
+from segre.theorems import THEOREMS, Theorem, alike, apply, nearest
 from segre.transformer.choices import DEFAULTS, KEYS
 from segre.transformer.spec import Transformer
 from support.architectures import random_stacks, random_transformers

@@ -13,6 +13,7 @@ import numpy as np
 from segre.analysis.part import Part, percent
 from segre.analysis.workbench import RECORDED_VARIANT, Workbench
 from segre.checkpoint.outputs import furthest
+from segre.collapse.commands import Paths
 from segre.collapse.paths import counts_of, head_shares, path_sums, shares_of
 from segre.collapse.residual import norm, relative_residual
 from segre.errors import TooLargeError, UnsupportedError
@@ -95,6 +96,7 @@ def _summed(bench: Workbench) -> Part:
             "paths-by-length": _by_length(shares, bias),
             "paths-through-heads": _by_head(through),
         },
+        details=Paths(bench.name, sums, heads, error, []),
     )
 
 

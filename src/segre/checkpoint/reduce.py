@@ -112,19 +112,9 @@ def restore(spec: Transformer, one: Reduced, two: Reduced, choose: Choose) -> No
 # --- what has no effect ---------------------------------------------------------------------------
 
 
-def free_mean(spec: Transformer, key: str, *, last: bool) -> bool:
-    """Whether the mean of an output is free: it has no effect, or a later bias makes up for it.
-
-    It has no effect if every reader norms the stream, and the output is normed too. If the output
-    is the stream itself, the means of biases can move to the bias of the `last` layer.
-    """
-    if spec.norm != "layer":
-        return False
-    if spec.place == "post" or spec.final:
-        return True
-    return key.startswith("b_") and not (
-        last and key == ("b_O" if spec.mlp == "none" else "b_down")
-    )
+def unread_mean(spec: Transformer) -> bool:
+    """Whether the mean of an output has no effect: all that reads the stream norms it."""
+    return spec.norm == "layer" and (spec.place == "post" or spec.final)
 
 
 def away_from(gain: Array) -> Array:
@@ -184,8 +174,7 @@ def _reads_nothing(spec: Transformer, w: Tensors, name: str, unit: float) -> Arr
 
 def _centred(spec: Transformer, x: Array) -> Array:
     """What is written, without its mean if no norm reads that."""
-    free = free_mean(spec, "W_O", last=False)
-    return np.asarray(x - x.mean(axis=-2, keepdims=True)) if free else x
+    return np.asarray(x - x.mean(axis=-2, keepdims=True)) if unread_mean(spec) else x
 
 
 def _zero(x: Array, of: Array, axis: int, unit: float) -> Array:

@@ -23,6 +23,7 @@ from segre.symmetry.compact import of_layer, stream_freedom
 from segre.symmetry.constants import Constants, Slack
 from segre.symmetry.reduction import reducible
 from segre.symmetry.space import FloatWeights, Tensor
+from segre.symmetry.special import Mean
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import CONSTANTS, part_shapes
 
@@ -197,6 +198,8 @@ def _empty(
                 yield one.port.tensor, one.port.axis, one.directions(own)
         elif isinstance(one, Basis) and one.group == "shear":
             yield one.ports[0].tensor, -2, np.ones((1, one.width))
+        elif isinstance(one, Mean) and one.last is not None:
+            yield one.source, -2, np.ones((1, spec.d))
     for tensor, constants in sources.items():
         if tensor in TABLES:
             used = part_shapes(spec, "embed")[tensor[1]][1]

@@ -19,7 +19,7 @@ from segre.checkpoint.fits import Rows, common, rounding_noise, spectrum, unlike
 from segre.checkpoint.layout import Tensors
 from segre.checkpoint.match import Finder, aligned_pairs, best_stream, stream_rows
 from segre.checkpoint.planes import free_key_biases, rotary_key, turning
-from segre.checkpoint.reduce import Choose, Reduced, away_from, free_mean
+from segre.checkpoint.reduce import Choose, Reduced, away_from, unread_mean
 from segre.fields.interface import Array
 from segre.symmetry.action import Actor
 from segre.symmetry.basis import Basis
@@ -168,7 +168,7 @@ def _steady_reads(
     are carried on by those of outputs; biases of keys may have no effect.
     """
     constant = 0.0 if shift is None else (unseen.T @ shift).item()
-    centred = float(free_mean(spec, "b_O", last=True))
+    centred = float(unread_mean(spec))
     for reader in readers(spec, (part, SUBLAYERS[norm])):
         name, bias = reader.weight, reader.bias
         rows = (new[name] - target[name]).reshape(-1, spec.d)

@@ -23,8 +23,7 @@ import numpy as np
 
 from segre.fields.interface import Array
 from segre.fields.linear import Floats, LinearAlgebra, Rationals
-from segre.geometry.coefficients import coefficient_tensor, scale_place
-from segre.geometry.strata import factor, factor_through, padded
+from segre.geometry.strata import coefficient_tensor, factor, factor_through, padded, scale_place
 from segre.network import LayerWeights
 from segre.shown import Brief
 from segre.spec import Network

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite, isnan, log10, nan
 from typing import Any, Unpack
@@ -13,6 +13,7 @@ from segre.analysis.part import Part
 from segre.collapse.commands import Depth, Paths, PathShares
 from segre.collapse.curves import Curve, Curves
 from segre.collapse.mechanisms import MechanismStudy
+from segre.collapse.paths import PathSums
 from segre.collapse.residual import norm, relative_residual
 from segre.collapse.streams import DOMINANT
 from segre.collapse.study import Study, medians
@@ -500,7 +501,7 @@ def of_paths(found: Paths) -> Blocks:
             f"{number(path['relative'])}"
         )
     yield data([_lengths(found)])
-    yield on_page(_path_plots(found))
+    yield on_page(_path_plots(found, {}))
 
 
 def _means(values: Array) -> Array:
@@ -534,75 +535,74 @@ def of_shares(found: PathShares) -> Blocks:
     yield data([Table("Shares of all paths, by length", ("length", "of all"), every)])
 
 
-def _path_plots(found: Paths) -> Blocks:
-    """Shares of the output by length and of biases, numbers of paths, and a map of heads."""
-    shares = [float(np.mean(share)) for share in found.sums.shares]
-    bias = float(np.mean(found.sums.bias_share))
-    yield by_length(shares, found.sums.counts, bias, _lengths(found))
-    yield through_heads([_means(own).tolist() for own in found.heads])
+def _path_plots(found: Paths, said: Mapping[str, str]) -> Iterator[Figure]:
+    """Shares of the output by length of paths and of biases, beside shares of all; a map of heads.
 
-
-def by_length(
-    shares: Sequence[float],
-    counts: Sequence[int],
-    bias: float,
-    numbers: Table,
-    takeaway: str = "",
-) -> Figure:
-    """Shares of the output by the length of paths and of biases, beside shares of all paths."""
-    lengths = [length for length, count in enumerate(counts) if count]
+    `said` has what the two plots show.
+    """
+    sums, total = found.sums, sum(found.sums.counts)
+    bias, shares = float(np.mean(sums.bias_share)), found.value
+    lengths = [length for length, count in enumerate(sums.counts) if count]
     names = [*map(str, lengths), "biases"]
     figure = columns(
         "Shares of the output, by length of paths",
         ("length", names),
         ("share of the output", [*(shares[length] for length in lengths), bias]),
-        numbers=numbers,
+        numbers=_in_full(sums),
         note="Shares add up to one. A share below zero, or above one, means that terms cancel each "
         "other. Length 0 is what goes past all heads, through skips, MLPs and norms; biases are "
         "carried by no path. The line is the share of all paths that have this length.",
-        takeaway=takeaway,
+        takeaway=said.get("paths-by-length", ""),
     )
-    all_of_them = [counts[length] / sum(counts) for length in lengths]
-    name = "share of all paths"
-    line = curve(names[:-1], all_of_them, "@2", mode="lines+markers", name=name)
+    whole, name = [sums.counts[n] / total for n in lengths], "share of all paths"
+    line = curve(names[:-1], whole, "@2", mode="lines+markers", name=name)
     own = {**figure.traces[0], "name": "share of the output"}
-    return replace(figure, traces=(own, line), layout={**figure.layout, "showlegend": True})
-
-
-def through_heads(through: Sequence[Sequence[float]], said: str = "", takeaway: str = "") -> Figure:
-    """The share of the output of all paths through each head; `said` is for its note."""
-    return by_head(
+    yield replace(figure, traces=(own, line), layout={**figure.layout, "showlegend": True})
+    yield by_head(
         "Share of the output through each head",
-        through,
+        [_means(own).tolist() for own in found.heads],
         what="share",
-        takeaway=takeaway,
+        takeaway=said.get("paths-through-heads", ""),
         note="A cell is the share of all paths that go through that head. In each layer, the "
-        f"shares of its heads, of the paths past it and of the biases add up to one.{said}",
+        "shares of its heads, of the paths past it and of the biases add up to one. The sum of all "
+        f"paths and biases differs from the output by {found.error:.1e}, relative.",
     )
+
+
+def _in_full(sums: PathSums) -> Table:
+    """How many paths there are of every length and what they carry, and what biases do."""
+    total = sum(sums.counts)
+    rows = [
+        (
+            str(length),
+            count if count < 10**15 else float(count),
+            count / total,
+            float(np.mean(sums.shares[length])),
+            float(np.mean(norm(term))),
+            float(np.mean(relative_residual(term))) if np.any(term) else None,
+        )
+        for length, (count, term) in enumerate(zip(sums.counts, sums.by_length, strict=True))
+    ]
+    bias = float(np.mean(sums.bias_share)), float(np.mean(norm(sums.bias)))
+    names = ("length", "paths", "share of all paths", "share of the output")
+    columns = (*names, "norm of their sum", "relative residual")
+    last = ("biases", None, None, *bias, None)
+    return Table("Paths by length", columns, (*rows, last), (False, *[True] * 5))
 
 
 def paths_section(part: Part) -> Blocks:
     """Counts and shares; with weights the norms of sums."""
-    known, said = part.found, part.takeaways
-    counts, lengths = list(map(int, known["counts"])), range(len(known["counts"]))
-    numbers = [count if count < 10**15 else float(count) for count in counts]
-    if known["kind"] == "shares":
-        rows: Any = zip(lengths, numbers, known["shares"], strict=True)
-        yield columns(
-            "Paths by length",
-            ("length", list(lengths)),
-            ("share of all paths", known["shares"]),
-            numbers=Table("", ("length", "paths", "share"), tuple(rows)),
-            takeaway=said["paths-by-length"],
-        )
+    if part.details is not None:
+        yield Row(tuple(_path_plots(part.details, part.takeaways)))
         return
-    names = ("length", "paths", "share of the output", "norm of their sum", "relative residual")
-    columns_of = (known["shares"], known["norms"], known["residuals"])
-    rows = zip(map(str, lengths), numbers, *columns_of, strict=False)
-    last = ("biases", None, known["bias_share"], known["bias"], None)
-    table = Table("Paths by length", names, (*rows, last), (False, *(True,) * 4))
-    sums = f" The sum of all paths and biases differs from the output by {known['identity']:.1e}"
-    told = said["paths-by-length"]
-    first = by_length(known["shares"], counts, known["bias_share"], table, takeaway=told)
-    told = said["paths-through-heads"]
-    yield Row((first, through_heads(known["through"], f"{sums}, relative.", takeaway=told)))
+    counts, shares = list(map(int, part.found["counts"])), part.found["shares"]
+    numbers = (count if count < 10**15 else float(count) for count in counts)
+    lengths = list(range(len(counts)))
+    rows = tuple(zip(lengths, numbers, shares, strict=True))
+    yield columns(
+        "Paths by length",
+        ("length", lengths),
+        ("share of all paths", shares),
+        numbers=Table("", ("length", "paths", "share"), rows),
+        takeaway=part.takeaways["paths-by-length"],
+    )

@@ -13,7 +13,7 @@ from segre.fields.interface import Array
 from segre.files import extension, is_standard_input, read_given, save_tensors, whole_file
 from segre.values import quote
 from segre.weights import common_kind, number_array, read_arrays
-from segre.weights.npz import npy_array
+from segre.weights.arrays import npy_array
 
 LARGEST = 1 << 36
 LONGEST_PIPE = 1 << 28

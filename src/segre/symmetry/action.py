@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 
 from segre.fields.interface import Array
+from segre.symmetry.all import transformer_pieces
 from segre.symmetry.basis import Basis, Scale
 from segre.symmetry.constants import Constants, Entries, Several, Slack
 from segre.symmetry.finite import finite
@@ -18,7 +19,6 @@ from segre.symmetry.orders import Order
 from segre.symmetry.piece import Piece
 from segre.symmetry.space import FloatWeights, Tensor
 from segre.symmetry.special import CommonForm, Mean, UnseenShift, ValueKernel
-from segre.symmetry.transformers import transformer_pieces
 from segre.transformer.spec import Transformer
 
 Special = Mean | UnseenShift | CommonForm | ValueKernel

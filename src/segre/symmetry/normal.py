@@ -31,9 +31,20 @@ POSITIONS = ("embed", "positions")
 EXACT = 4 * float(np.finfo(float).eps)  # of gains that are divided and multiplied again
 
 
-@singledispatch
-def fix(one: Actor, w: FloatWeights, slack: float) -> Array:  # noqa: ARG001
+def fix(one: Actor, w: FloatWeights, slack: float) -> Array:
     """Act with the element that leads to the normal form; returns the one that can be undone."""
+    if isinstance(one, Constants):
+        return _constants(one, w, slack)
+    if isinstance(one, Basis):
+        return _unit_vector(one, w) if one.vector is not None else _BASES[one.group](one, w, slack)
+    out = _best(one, w, slack)
+    one.act(w, out)
+    return out
+
+
+@singledispatch
+def _best(one: Actor, w: FloatWeights, slack: float) -> Array:  # noqa: ARG001
+    """The element that leads to the normal form."""
     raise TypeError(one)
 
 
@@ -53,8 +64,7 @@ def _sizes(of: Array, axis: int) -> Array:
 # --- constants and slack -------------------------------------------------------------------------
 
 
-@fix.register
-def _(one: Constants, w: FloatWeights, slack: float) -> Array:
+def _constants(one: Constants, w: FloatWeights, slack: float) -> Array:
     """Sources become zero or, tables, have a mean of zero; what a LayerNorm carries becomes 1."""
     source = one.sources[-1]
     shape = (*one.copies, one.width)
@@ -78,7 +88,7 @@ def _(one: Constants, w: FloatWeights, slack: float) -> Array:
     return gain + out if carries else np.zeros(shape)
 
 
-@fix.register
+@_best.register
 def _(one: Slack, w: FloatWeights, slack: float) -> Array:
     """Nothing is left along the directions."""
     value, D = w(*one.port.tensor), one.directions(w)
@@ -97,30 +107,25 @@ def _(one: Slack, w: FloatWeights, slack: float) -> Array:
             by = np.abs(D).max(axis=1)
             found[np.abs(found) <= slack * by * _sizes(rows, -1)[..., None]] = 0.0
         found = np.moveaxis(found, -1, 0)
-    one.act(w, -found)
     return -found
 
 
-@fix.register
+@_best.register
 def _(one: Entries, w: FloatWeights, slack: float) -> Array:  # noqa: ARG001
     """Zero."""
-    out = -w(*one.tensor)
-    one.act(w, out)
-    return out
+    return -w(*one.tensor)
 
 
-@fix.register
+@_best.register
 def _(one: Mean, w: FloatWeights, slack: float) -> Array:
     """The mean becomes zero."""
     value = w(*one.source)
     mean = value.mean(axis=-2)
     mean = none_within(mean, value, -2, 1 / value.shape[-2], slack).mean()
-    out = np.array([-mean / (one.often[1] * unit_shift(w, one.source)[0])])
-    one.act(w, out)
-    return out
+    return np.array([-mean / (one.often[1] * unit_shift(w, one.source)[0])])
 
 
-@fix.register
+@_best.register
 def _(one: UnseenShift, w: FloatWeights, slack: float) -> Array:
     """The mean of the other table vanishes along what a LayerNorm passes on of the shift."""
     form = inverse_gain(w, one.site)
@@ -129,25 +134,21 @@ def _(one: UnseenShift, w: FloatWeights, slack: float) -> Array:
         along = -form.T @ w("embed", "tokens") / float((form**2).sum())
     else:
         along = seen.T @ w(*one.table)[:, w.transformer.offset :] / size
-    out = none_within(along.mean(axis=1), along, 1, 1 / along.shape[1], slack)
-    one.act(w, out)
-    return out
+    return none_within(along.mean(axis=1), along, 1, 1 / along.shape[1], slack)
 
 
-@fix.register
+@_best.register
 def _(one: ValueKernel, w: FloatWeights, slack: float) -> Array:
     """Value biases are the least that write the same."""
     if one.source.site is not None:
         return np.zeros(one.shape(w))
     value = w(*one.source.tensor)[..., 0]
     out = -one.unwritten(w, value)
-    if np.linalg.norm(out) <= slack * np.linalg.norm(value):
-        out = np.zeros_like(out)
-    one.act(w, out)
-    return out
+    least = slack * np.linalg.norm(value)
+    return np.zeros_like(out) if np.linalg.norm(out) <= least else out
 
 
-@fix.register
+@_best.register
 def _(one: CommonForm, w: FloatWeights, slack: float) -> Array:
     """The form is as large as the map is beside its mean; of two signs, with the smaller mean."""
     table = w(*one.shear.ports[0].tensor)
@@ -159,29 +160,17 @@ def _(one: CommonForm, w: FloatWeights, slack: float) -> Array:
     factor = float(np.linalg.norm(table - mean)) / size if size else 1.0
     means = {f: np.linalg.norm(mean + (f - 1) / form.sum() * seen) for f in (factor, -factor)}
     best = min(means, key=lambda f: float(means[f])) if size else 1.0
-    out = np.array([1.0 if abs(best - 1) <= slack else best])
-    one.act(w, out)
-    return out
+    return np.array([1.0 if abs(best - 1) <= slack else best])
 
 
-@fix.register
+@_best.register
 def _(one: Order, w: FloatWeights, slack: float) -> Array:  # noqa: ARG001
     """Gains are positive."""
     gain = w(*one.by[0]).reshape(*one.copies, one.width)
-    out = one.of(signs=np.where(gain < 0, -1.0, 1.0))
-    one.act(w, out)
-    return out
+    return one.of(signs=np.where(gain < 0, -1.0, 1.0))
 
 
 # --- bases and scales ----------------------------------------------------------------------------
-
-
-@fix.register
-def _(one: Basis, w: FloatWeights, slack: float) -> Array:
-    """Gains are 1, and factors are balanced."""
-    if one.vector is not None:
-        return _unit_vector(one, w)
-    return _BASES[one.group](one, w, slack)
 
 
 def _unit_vector(one: Basis, w: FloatWeights) -> Array:

@@ -84,14 +84,15 @@ class Passage:
                 inner = self.inner_image(i, unit, image)
                 if layer.dv is None:
                     inner = inner.reshape(len(unit.places), layer.inner, -1).sum(axis=0)
-            columns.append(self._written(i, unit, self.field.reduce(inner)))
+            inner, outputs = self.field.reduce(inner), self._outputs(i, unit)
+            columns.append(inner if outputs is None else self.field.matmul(outputs, inner))
         return self._basis(np.concatenate(columns, axis=1).T, most)
 
-    def _written(self, i: int, unit: Units, inner: Array) -> Array:
+    def _outputs(self, i: int, unit: Units) -> Array | None:
+        """The W_O of the heads of a unit beside each other, if heads have any."""
         if self.spec.layers[i].dv is None:
-            return inner
-        out = np.concatenate([self.own(i, p, "W_O") for p in unit.places], axis=1)
-        return self.field.matmul(out, inner)
+            return None
+        return np.concatenate([self.own(i, p, "W_O") for p in unit.places], axis=1)
 
     def _forms(self, i: int, after: Array | None, most: int) -> Array | None:
         """What layer i + 1 and those after it read."""
@@ -114,10 +115,8 @@ class Passage:
 
     def _wanted(self, i: int, unit: Units, after: Array) -> Array:
         """The forms of the values of a unit, before W_O, that are read later."""
-        if self.spec.layers[i].dv is None:
-            return after
-        out = np.concatenate([self.own(i, p, "W_O") for p in unit.places], axis=1)
-        return self.field.matmul(after, out)
+        outputs = self._outputs(i, unit)
+        return after if outputs is None else self.field.matmul(after, outputs)
 
     def _basis(self, rows: Array, most: int) -> Array | None:
         """The transpose of rows that are a basis of all; None if they span less than they can."""

@@ -15,8 +15,7 @@ import numpy as np
 
 from segre.fields.interface import Array
 from segre.polynomial.spec import KINDS, Polynomial
-from segre.weights.numbers import Numbers, random_fractions
-from segre.weights.tensors import Tensors
+from segre.weights.numbers import Numbers, Tensors, random_fractions
 
 Source = str | Mapping[str, Any] | Polynomial
 

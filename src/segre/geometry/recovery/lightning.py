@@ -2,7 +2,7 @@
 
 Output o at query q is sum_k v_o(x_k) a_f(x_k) x_qf, summed over f: linear in the tensor
 T[o, i, j, f], the symmetric matrices of the quadratic forms v_o a_f (half of the tensor in
-`segre.geometry.coefficients`). The system has the same matrix for every o. Then v_o and a_f are
+`segre.geometry.strata`). The system has the same matrix for every o. Then v_o and a_f are
 found as the factors of the forms: they are unique up to one scale, and if V and A both have rank
 one up to an exchange (docs/recovery.md has the proof).
 """
@@ -22,8 +22,8 @@ from segre.fields.linear import Floats, LinearAlgebra, Rationals
 from segre.fields.prime import PRIMES, Prime
 from segre.fields.rank import Echelon
 from segre.fields.rational import Rational
-from segre.geometry.coefficients import coefficient_tensor
 from segre.geometry.recovery.samples import NotThisLayer, Samples, TooFewInputs
+from segre.geometry.strata import coefficient_tensor
 
 
 class Head(NamedTuple):

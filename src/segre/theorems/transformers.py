@@ -1,4 +1,4 @@
-"""Decoders with RMSNorm and rotary positions: theorems B, C, D (Qwen2) and E.
+"""Transformers: theorems B, C, D1 (Qwen2), E, and with LayerNorms D2 (GPT-2), F1 and F2 (BERT).
 
 With d the width, L layers, H query heads, kv key-value heads, a dimensions of queries and keys, v
 of values, f hidden units, V tokens and P parameters. Sequences of t' tokens are enough: the outputs
@@ -10,6 +10,7 @@ from __future__ import annotations
 from segre.theorems.design import (
     ANY,
     GATED,
+    LEARNED,
     PLAIN,
     ROPE,
     Design,
@@ -36,7 +37,6 @@ _WORDS = {
     "embscale": ANY,
     "output": ("softmax", "logits"),
 }
-FIRST_LAYER = "(V - d - 1)(V - 2d - 3) > n_1 (one attention layer)"
 
 
 def _sizes(spec: Transformer, tokens: int) -> list[Hypothesis]:
@@ -113,7 +113,8 @@ def _first_layer(spec: Transformer, extra: int) -> list[Hypothesis]:
     d, V, a = spec.d, spec.vocab, spec.head
     unknowns = _attention(spec) + extra
     pairs = max(V - d - 1, 0) * max(V - 2 * d - 3, 0)
-    out = [Hypothesis(".first", FIRST_LAYER, pairs, ">", unknowns)]
+    says = "(V - d - 1)(V - 2d - 3) > n_1 (one attention layer)"
+    out = [Hypothesis(".first", says, pairs, ">", unknowns)]
     if spec.qknorm:
         needed = d + _generic_points(spec)
         common = max(V - 1 - a - (a * unknowns // (V - a) if a < V else V), 0)
@@ -238,4 +239,142 @@ E = Theorem(
     _capped,
     _layers,
     ("Ax", "Lindemann"),
+)
+
+
+# --- LayerNorms, all biases and learned positions -------------------------------------------------
+
+_NORMED = {
+    **LEARNED,
+    "norm": ("layer",),
+    "eps": ANY,
+    "bias": ("all",),
+    "vocab": ANY,
+}
+_TRUSTS = ("Ax",)
+
+
+def _hypotheses(spec: Transformer) -> tuple[Hypothesis, ...]:
+    d, a, v, H, V, P = spec.d, spec.head, spec.dv, spec.heads, spec.vocab, spec.parameters
+    m = -(-(d - 1) // H)
+    found = max((spec.t - 1) // max(m, 1), 0) * max(V - d, 0) * max(V - m - 1, 0)
+    return (
+        Hypothesis(".d", "d >= 4", d, ">=", 4),
+        Hypothesis(".a", "a <= d - 1", d - 1, ">=", a),
+        Hypothesis(".v", "v <= d - 1", d - 1, ">=", v),
+        Hypothesis(".heads", "Hv >= d - 1", H * v, ">=", d - 1),
+        _tokens(spec),
+        Hypothesis(".t", "t >= 2", spec.t, ">=", 2),
+        Hypothesis(".positions", "t >= positions", spec.t, ">=", spec.positions),
+        positive_eps(spec),
+        Hypothesis(".contexts", "separating contexts > parameters", found, ">", P),
+        *_first_layer(spec, 2 * d),
+    )
+
+
+def _normed_layers(spec: Transformer, norms: int) -> dict[str, int]:
+    """Symmetries of the layers; `norms` counts scalings and shifts of normed vectors in a layer."""
+    a, v, H, kv, f, layers = spec.head, spec.dv, spec.heads, spec.kv, spec.ff, spec.layers
+    return {
+        "queries and keys": layers * kv * a * a,
+        "values and outputs": layers * kv * v * v,
+        "biases of keys and values": layers * kv * (a + v),
+        "gains and biases of the norms": layers * norms,
+        "what is read along the mean": layers * ((H + kv) * a + kv * v + f * (1 + spec.gated)),
+        "what is written along the mean": layers * (H * v + f + 2),
+        "gated units": layers * (f if spec.gated else 0),
+    }
+
+
+def _pre(spec: Transformer) -> dict[str, int]:
+    return {
+        **_normed_layers(spec, 4 * spec.d),
+        "means of positions": spec.positions,
+        "shifts of all logits": spec.d,
+    }
+
+
+D_GPT2 = Theorem(
+    "D2",
+    "language models like GPT-2",
+    Design(
+        {
+            **_NORMED,
+            "mlp": (*GATED, *PLAIN),
+            "causal": (True,),
+            "tied": (True,),
+            "final": (True,),
+            "output": ("softmax",),
+        }
+    ).misfits,
+    _hypotheses,
+    _pre,
+    _TRUSTS,
+)
+
+
+# --- F: norms after the skips ---------------------------------------------------------------------
+
+_POST = {
+    **_NORMED,
+    "mlp": PLAIN,
+    "place": ("post",),
+    "embnorm": (True,),
+    "types": (0, 2),
+}
+
+
+def _post(spec: Transformer) -> tuple[Hypothesis, ...]:
+    depth = Hypothesis(".layers", "L >= 2", spec.layers, ">=", 2)
+    return (depth, *_hypotheses(spec))
+
+
+def _tables(spec: Transformer) -> dict[str, int]:
+    """Constants that move between the tables of tokens, positions and types, and means."""
+    between = 1 + (spec.types > 0)
+    return {
+        "constants between the tables": between * spec.d,
+        "means of positions and types": spec.positions + spec.types,
+    }
+
+
+def _masked(spec: Transformer) -> dict[str, int]:
+    ends = 4 * spec.d + 1 - (spec.types > 0)
+    return {**_normed_layers(spec, 2 * spec.d), **_tables(spec), "the head and its norm": ends}
+
+
+def _hidden(spec: Transformer) -> dict[str, int]:
+    return {
+        **_normed_layers(spec, 2 * spec.d),
+        **_tables(spec),
+        "means of tokens": spec.vocab - 1 - (spec.types > 0),
+        "the pooler along the mean": spec.d if spec.pooler else 0,
+    }
+
+
+F_MASKED = Theorem(
+    "F1",
+    "masked language models like BERT",
+    Design(
+        {
+            **_POST,
+            "tied": (True,),
+            "transform": (True,),
+            "outbias": (True,),
+            "output": ("softmax",),
+        }
+    ).misfits,
+    _post,
+    _masked,
+    _TRUSTS,
+    section="f",
+)
+F_HIDDEN = Theorem(
+    "F2",
+    "encoders like MiniLM",
+    Design({**_POST, "output": ("hidden",), "pooler": (False, True)}).misfits,
+    _post,
+    _hidden,
+    _TRUSTS,
+    section="f",
 )
