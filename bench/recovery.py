@@ -23,8 +23,8 @@ from segre.fields.interface import Array
 from segre.fields.rational import Rational
 from segre.fields.real import Real
 from segre.geometry.recover import NotRecovered, Recovered, Samples, fit, normalise_scale, recover
+from segre.geometry.recovery.answer import canonical
 from segre.geometry.recovery.samples import relative
-from segre.geometry.recovery.visible import canonical
 from segre.network import forward
 from segre.weights import Weights
 

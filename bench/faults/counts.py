@@ -15,11 +15,11 @@ from bench.faults.tally import Tally
 from bench.random_specs import random_core, random_design, random_transformer
 from segre.errors import SegreError, UnluckyError
 from segre.finding import Finding
+from segre.geometry.at_any_size import counted, formulas
 from segre.geometry.estimate import spectrum
 from segre.geometry.independence import only_in_balls
 from segre.geometry.point import Point
 from segre.geometry.rank import jacobian_rank
-from segre.geometry.redundancy import counted, formulas
 from segre.transformer.spec import Transformer
 
 _POINTS = 8

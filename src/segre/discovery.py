@@ -22,8 +22,7 @@ from segre.checkpoint.served import require_normal_form
 from segre.collapse.commands import decompose, measure
 from segre.errors import SegreError, SpecError, UnsupportedError
 from segre.finding import Finding, Status, Unbounded
-from segre.geometry.at_any_size import at_any_size, proved_by_theorem
-from segre.geometry.redundancy import formulas, proved_instance
+from segre.geometry.at_any_size import at_any_size, formulas, proved_by_theorem, proved_instance
 from segre.models import FAMILIES, from_config
 from segre.models.family import Family
 from segre.models.instances import small_instance

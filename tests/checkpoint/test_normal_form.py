@@ -12,7 +12,7 @@ from segre.checkpoint.model import Model
 from segre.checkpoint.planes import queries, still
 from segre.checkpoint.shrink import Shrinker
 from segre.errors import CheckpointError, SegreError
-from segre.geometry.redundancy import counted
+from segre.geometry.at_any_size import counted
 from segre.symmetry.compact import stream_freedom
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import routed

@@ -9,7 +9,7 @@ import torch
 from segre.checkpoint.commands import canonical, info, move, same
 from segre.checkpoint.model import Model
 from segre.checkpoint.outputs import furthest, outputs, random_tokens
-from segre.geometry.redundancy import counted as dimension_counted
+from segre.geometry.at_any_size import counted as dimension_counted
 from segre.models import architecture
 from support.random_models import library_model
 

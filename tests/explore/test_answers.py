@@ -7,10 +7,9 @@ from segre.explore.answers import answer
 from segre.explore.designs import design, presets
 from segre.explore.stack_controls import NAMED_STACKS
 from segre.finding import OWN
-from segre.geometry.at_any_size import at_any_size
+from segre.geometry.at_any_size import at_any_size, formulas
 from segre.geometry.closed_form import predicted
 from segre.geometry.explain import of_transformer
-from segre.geometry.redundancy import formulas
 from segre.sequence.cost import cost
 from support.random_designs import random_design
 

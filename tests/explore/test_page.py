@@ -18,8 +18,7 @@ from segre.explore.known import known_of_stack
 from segre.explore.page import served_page
 from segre.explore.server import Explorer
 from segre.finding import Finding
-from segre.geometry.at_any_size import at_any_size
-from segre.geometry.redundancy import formulas
+from segre.geometry.at_any_size import at_any_size, formulas
 from segre.transformer.spec import Transformer
 from support.browser import Opened, opened, running
 from support.terminal import run

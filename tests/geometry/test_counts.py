@@ -8,12 +8,11 @@ from bench.random_specs import random_core, random_design, random_transformer
 
 from segre.analysis.run import analyze
 from segre.errors import UnluckyError, UnsupportedError
-from segre.geometry.at_any_size import at_any_size
+from segre.geometry.at_any_size import at_any_size, counted, formulas
 from segre.geometry.dimension import dimension
 from segre.geometry.estimate import Spectrum, spectrum
 from segre.geometry.point import Point
 from segre.geometry.rank import symmetry_rank
-from segre.geometry.redundancy import counted, formulas
 from segre.models import architecture
 from segre.models.registry import PRESETS
 from segre.report.dimensions import status_in_words, value_in_words

@@ -10,11 +10,11 @@ from bench.random_specs import random_transformer
 from segre.certificate import certify
 from segre.fields.ball import Ball
 from segre.fields.formal import Formal
-from segre.geometry.alive import points_to_try
 from segre.geometry.balls import bordered
 from segre.geometry.dimension import dimension
 from segre.geometry.independence import only_in_balls
 from segre.geometry.point import Point
+from segre.geometry.real_point import points_to_try
 from segre.kernel import verify
 from segre.models import architecture
 from segre.symmetry.all import pieces
@@ -101,7 +101,7 @@ def test_units_are_on_for_some_tokens_and_off_for_others() -> None:
 
 
 def _lively(spec, seed: int) -> bool:
-    from segre.geometry.alive import _scores
+    from segre.geometry.real_point import _scores
 
     return bool(_scores(spec, [seed])[0] == 1)
 

@@ -18,9 +18,8 @@ from segre.geometry.recover import (
     fit,
     recover,
 )
-from segre.geometry.recovery.answer import standard_errors
+from segre.geometry.recovery.answer import canonical, standard_errors
 from segre.geometry.recovery.fit import descend, inputs_needed
-from segre.geometry.recovery.visible import canonical
 from segre.network import forward, jacobian
 from segre.spec import Network
 from segre.weights import Weights

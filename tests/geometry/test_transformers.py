@@ -10,13 +10,13 @@ import pytest
 from segre import dimension
 from segre.errors import SpecError, UnsupportedError
 from segre.fields.draw import Stream
+from segre.geometry.at_any_size import formulas
 from segre.geometry.balls import ball_minor
 from segre.geometry.dimension import prove
 from segre.geometry.explain import explain
 from segre.geometry.independence import only_in_balls, witness
 from segre.geometry.point import Point, drawn_inputs
 from segre.geometry.rank import symmetry_rank
-from segre.geometry.redundancy import formulas
 from segre.geometry.salts import Roots, find_salts
 from segre.models import PRESETS, architecture
 from segre.models.instances import PROVED, small_instance

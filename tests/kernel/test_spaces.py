@@ -128,6 +128,15 @@ def test_a_llama_by_hand() -> None:
     assert rank(np.concatenate(rows), PRIME) == 37
 
 
+def test_charges_of_heads_of_one_dimension() -> None:
+    """An axis of size one, along which a gain is repeated, is one along which it is constant."""
+    facts = _facts("transformer/d=2/heads=2/mlp=relu/ff=2/qknorm=true/t=3")
+    ports = [_port("1/normk.gain"), _port("1/normq.gain", reads=True)]
+    rows = generators(facts, _basis("torus", 1, *ports), "entry")
+    assert len(rows) == 1
+    assert _holds(facts, rows)
+
+
 WRONG = {
     "a port is missing": _basis("o", 4, *STREAM[1:], *ATTENTION, *UNITS, *LAST),
     "a reader is missing": _basis("o", 4, *STREAM, *ATTENTION[1:], *UNITS, *LAST),

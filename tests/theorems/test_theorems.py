@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from segre.errors import UnsupportedError
+from segre.geometry.at_any_size import formulas
 from segre.geometry.closed_form import closed_form
 from segre.geometry.dimension import dimension
-from segre.geometry.redundancy import formulas
 from segre.models import architecture
 from segre.spec import Network
 from segre.sweep.builtin import builtin_names, plan_of

@@ -20,10 +20,10 @@ from segre.attention.mechanism import Mechanism
 from segre.collapse.mechanisms import expected_order
 from segre.errors import SpecError, TooLargeError
 from segre.finding import GROUPS, Finding
+from segre.geometry.at_any_size import asked_for
 from segre.geometry.dimension import dimension
 from segre.geometry.memory import DEFAULT_LIMIT
 from segre.geometry.progress import Progress, quiet
-from segre.geometry.redundancy import asked_for
 from segre.json_data import stated
 from segre.models import Source, called, with_attention
 from segre.sequence.cost import Costs, cost

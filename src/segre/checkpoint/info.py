@@ -24,8 +24,8 @@ from segre.errors import UnsupportedError
 from segre.fields.interface import Array
 from segre.fields.threads import threads_for
 from segre.finding import Finding
+from segre.geometry.at_any_size import counted
 from segre.geometry.progress import Progress, quiet
-from segre.geometry.redundancy import counted
 from segre.json_data import stated
 from segre.models import Source
 from segre.models.registry import from_config

@@ -28,7 +28,7 @@ from segre.checkpoint.shrink import STILL, Expander, Shrinker, Uniform
 from segre.checkpoint.store import Entry, Store
 from segre.errors import CheckpointError
 from segre.files import shown
-from segre.geometry.redundancy import counted
+from segre.geometry.at_any_size import counted
 from segre.shown import Shown
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import CONSTANTS, part_shapes

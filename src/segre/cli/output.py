@@ -134,19 +134,23 @@ class Out:
             named = {what: file and shown(file) for what, file in written.items()}
             typer.echo(FORMATS[self.format][1]({**own, **(data or {}), **named}))
         else:
-            if answer is not None:
-                from segre.report.text import print_text
-
-                print_text(answer)
             said = [f"{what}: {file}" for what, file in written.items() if file is not None]
-            for line in [*lines, *said]:
-                typer.echo(line)
+            _print_text(answer, [*lines, *said])
         if code:
             raise typer.Exit(code)
 
 
 class TableOut(Out):
     """The same, for a command whose answer is a table."""
+
+
+def _print_text(answer: Documented | None, lines: Sequence[str]) -> None:
+    if answer is not None:
+        from segre.report.text import print_text
+
+        print_text(answer)
+    for line in lines:
+        typer.echo(line)
 
 
 def with_output(

@@ -230,7 +230,7 @@ class ApartField(Real):
         if seen is not None or not isinstance(scores, Scores):
             whole = scores.whole if isinstance(scores, Scores) else scores
             return Masked.of(whole, used)
-        return Unmasked.of([_parts(*pair) for pair in scores.pairs], scores.factor)
+        return Unmasked.of(scores.pairs, scores.factor)
 
     def shares(self, x: Any, chosen: Array | None = None) -> Any:
         """exp(x), divided by its sum along axis -3: of the chosen entries only, or of all."""
@@ -328,13 +328,6 @@ def _scaled(mean: Array, rest: Array, exponent: Array, noise: Array) -> Apart:
     """The same columns, the largest entry of the residual brought between 1/2 and 1."""
     size = np.frexp(_largest(np.abs(rest)))[1]
     return Apart(mean, np.ldexp(rest, -size), exponent + size, np.ldexp(noise, -size))
-
-
-def _parts(keys: Apart, queries: Apart) -> tuple[Array, ...]:
-    """What a pattern is made of, keys and queries in rows."""
-    mean = queries.mean * np.ones_like(queries.rest[..., :1])
-    every = (keys.rest, keys.noise, mean, queries.rest, queries.noise)
-    return (*(np.swapaxes(each, -1, -2) for each in every), keys.exponent, queries.exponent)
 
 
 def can_continue(model: Model, variant: Variant) -> bool:

@@ -28,6 +28,7 @@ import numpy as np
 from segre.checkpoint.inputs import Inputs
 from segre.checkpoint.model import Model
 from segre.collapse.apart import can_continue, continued
+from segre.collapse.residual import stays_below
 from segre.collapse.streams import Fusion, Sink, measured, sink_of
 from segre.collapse.variants import PAPER, Variant, WithGates
 from segre.fields import Real
@@ -101,9 +102,7 @@ class Curve:
         if self.floored is not None and self.past is None:
             logs = logs[: self.floored + 1]
             logs[-1] = np.log10(FLOOR)  # at most
-        above = np.flatnonzero(~(logs < (np.log10(threshold) if threshold > 0 else -np.inf)))
-        first = int(above[-1]) + 1 if above.size else 0
-        return first if first < len(logs) else None
+        return stays_below(logs, np.log10(threshold) if threshold > 0 else -np.inf)
 
     def document(self) -> dict[str, Any]:
         """As plain data; what is not finite is null."""

@@ -12,14 +12,18 @@ nothing large is the difference of numbers nearly equal.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from math import log
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from segre.fields.interface import Array
+
+if TYPE_CHECKING:
+    from segre.collapse.apart import Apart
 
 Mixed = tuple[Array, Array, Array, Array]  # common column, own residuals, their noise, exponent
 ROUNDING = 2.0**-52
@@ -73,25 +77,27 @@ class Unmasked:
     heads: tuple[int, ...]  # axes of inputs and heads
 
     @classmethod
-    def of(cls, pairs: Sequence[tuple[Array, ...]], factor: float) -> Unmasked:
-        """Of keys and queries in rows: residuals, noise, the queries' mean, and exponents."""
-        top = {place: reduce(np.maximum, (pair[place] for pair in pairs)) for place in (5, 6)}
-        e_K, e_Q = (top[place][..., 0] for place in (5, 6))
-        heads = np.broadcast_shapes(*(pair[i].shape[:-2] for pair in pairs for i in (0, 3)))
+    def of(cls, pairs: Sequence[tuple[Apart, Apart]], factor: float) -> Unmasked:
+        """Of keys and queries, several of which are side by side."""
+        every = list(zip(*pairs, strict=True))
+        heads = np.broadcast_shapes(*(x.rest.shape[:-2] for several in every for x in several))
 
-        def joined(place: int, scale: int | None) -> Array:
-            """All pairs side by side, multiplied to a common exponent, for every head."""
-            parts = []
-            for pair in pairs:
-                part = pair[place]
-                if scale is not None:
-                    part = part * np.exp2(pair[scale] - top[scale])
-                parts.append(np.broadcast_to(part, (*heads, *part.shape[-2:])))
-            return _side_by_side(np.concatenate(parts, axis=-1), heads)
+        def joined(parts: Iterable[Array]) -> Array:
+            """In rows, for every head."""
+            rows = [np.broadcast_to(x.mT, (*heads, *x.mT.shape[-2:])) for x in parts]
+            return _side_by_side(np.concatenate(rows, axis=-1), heads)
 
-        K, N_K = joined(0, 5), joined(1, 5)
-        middle = factor * joined(2, None)
-        Q, N_Q = factor * joined(3, 6), abs(factor) * joined(4, 6)
+        def scaled(several: Sequence[Apart]) -> tuple[Array, Array, Array]:
+            """Residuals and their noise, multiplied to a common exponent."""
+            top = reduce(np.maximum, (x.exponent for x in several))
+            powers = [np.exp2(x.exponent - top) for x in several]
+            pairs = [(x.rest * y, x.noise * y) for x, y in zip(several, powers, strict=True)]
+            rest, noise = (joined(parts) for parts in zip(*pairs, strict=True))
+            return rest, noise, top[..., 0]
+
+        (K, N_K, e_K), (Q, N_Q, e_Q) = map(scaled, every)
+        middle = factor * joined(x.mean for x in every[1])
+        Q, N_Q = factor * Q, abs(factor) * N_Q
         scores = (middle + Q * power_of_two(e_Q)) @ K.mT * power_of_two(e_K)
         log_q = log_softmax(scores[..., :1, :])
         most = log_q.argmax(axis=-1, keepdims=True)

@@ -91,6 +91,17 @@ def share(part: Array, whole: Array) -> Array:
     return np.asarray(part / np.where(whole > 0, whole, 1))
 
 
+def stays_below(logs: Array, limit: float) -> int | None:
+    """The layer from which logarithms stay below a limit; None if they do not.
+
+    >>> stays_below(np.array([-5.0, -1.0, -4.0, -6.0]), -3)
+    2
+    """
+    above = np.flatnonzero(~(logs < limit))
+    first = int(above[-1]) + 1 if above.size else 0
+    return first if first < len(logs) else None
+
+
 def log10_of(x: Array) -> Array:
     """log10, with -inf at 0."""
     with np.errstate(divide="ignore"):

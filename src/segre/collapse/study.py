@@ -14,6 +14,7 @@ from segre.collapse.bounds import Bounds, bounds
 from segre.collapse.floor import Descent, descent
 from segre.collapse.mechanisms import certified
 from segre.collapse.passes import Pass
+from segre.collapse.residual import stays_below
 from segre.collapse.stack import FloatNetwork
 from segre.fields.interface import Array
 from segre.json_data import stated
@@ -120,13 +121,11 @@ def study_advice(found: Study, threshold: float = -3.0) -> list[str]:
     said = []
     relative = medians(found.own.relative)
     name = "with skips" if found.skip else "without skips"
-    below = np.flatnonzero(relative < threshold)
-    if len(below) and below[-1] == found.layers:
-        first = int(below[np.flatnonzero(np.diff(np.concatenate([[-9], below])) > 1)[-1]])
+    first = stays_below(relative, threshold)
+    if first is not None:
         said.append(
             f"Collapses {name}: the relative residual is below {from_logarithm(threshold)} from "
-            f"layer {first} "
-            f"on, and {from_logarithm(relative[-1])} after layer {found.layers}."
+            f"layer {first} on, and {from_logarithm(relative[-1])} after layer {found.layers}."
         )
     elif np.isnan(relative[-1]):
         said.append(f"Cannot be judged {name}: numbers are lost before layer {found.layers}.")

@@ -17,10 +17,9 @@ from segre.architectures import Architecture
 from segre.errors import SegreError, TooLargeError, UnsupportedError
 from segre.explore.designs import Design, design
 from segre.finding import GROUPS, Evidence, Finding, Symmetry
-from segre.geometry.at_any_size import by_theorem
+from segre.geometry.at_any_size import by_theorem, formulas
 from segre.geometry.choices import Choice, choices
 from segre.geometry.explain import of_transformer
-from segre.geometry.redundancy import formulas
 from segre.geometry.stack_formula import parts
 from segre.report.dimensions import value_in_words
 from segre.sequence.cost import costs_of

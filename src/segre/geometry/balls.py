@@ -20,11 +20,10 @@ from segre.errors import UnluckyError
 from segre.fields.ball import Ball
 from segre.fields.interface import Array
 from segre.finding import Bound, Evidence
-from segre.geometry.alive import richer_points
 from segre.geometry.pivots import likely_minors, minors_at
 from segre.geometry.progress import Progress, quiet
 from segre.geometry.rank import JacobianRank
-from segre.geometry.real_point import RealPoint
+from segre.geometry.real_point import RealPoint, richer_points
 from segre.network import jacobian_rows
 
 _BITS = (128, 256, 512, 1024)

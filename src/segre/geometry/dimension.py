@@ -18,8 +18,13 @@ from segre.architectures import Architecture
 from segre.errors import SegreError, UnluckyError, UnsupportedError
 from segre.fields.threads import threads_for
 from segre.finding import Bound, Evidence, Finding, Sample, Symmetry
-from segre.geometry.alive import piecewise
-from segre.geometry.at_any_size import at_any_size, by_theorem, proved_by_theorem
+from segre.geometry.at_any_size import (
+    asked_for,
+    at_any_size,
+    by_theorem,
+    counted,
+    proved_by_theorem,
+)
 from segre.geometry.balls import BallMinor, ball_minor
 from segre.geometry.closed_form import ambient, closed_form
 from segre.geometry.estimate import estimate
@@ -35,7 +40,7 @@ from segre.geometry.point import POINTS, Point, undefined_stage
 from segre.geometry.progress import Progress, quiet
 from segre.geometry.random_rank import sampled
 from segre.geometry.rank import JacobianRank, SymmetryRank, jacobian_rank, symmetry_rank
-from segre.geometry.redundancy import asked_for, counted
+from segre.geometry.real_point import piecewise
 from segre.geometry.wider import Wider, wider_bound
 from segre.models import Source, architecture
 from segre.theorems import apply

@@ -13,7 +13,7 @@ from typing import Any
 
 from segre.architectures import Architecture
 from segre.finding import Finding, Status, Symmetry
-from segre.geometry.at_any_size import at_any_size
+from segre.geometry.at_any_size import asked_for, at_a_point, at_any_size, counted
 from segre.geometry.choices import Choice, by_piece, choices
 from segre.geometry.conserved import Laws, has_laws, laws
 from segre.geometry.dimension import Method, dimension, too_large
@@ -21,7 +21,6 @@ from segre.geometry.memory import DEFAULT_LIMIT, bytes_for_symmetries, require_m
 from segre.geometry.point import Point
 from segre.geometry.progress import Progress, quiet
 from segre.geometry.rank import symmetry_rank
-from segre.geometry.redundancy import asked_for, at_a_point, counted
 from segre.models import Source, architecture, called
 from segre.shown import Tabular
 from segre.symmetry.finite import Discrete, discrete_symmetries

@@ -16,10 +16,9 @@ import numpy as np
 from segre.architectures import Architecture
 from segre.fields.interface import Array
 from segre.fields.real import Real
-from segre.geometry.alive import of_length_one, points_to_try
 from segre.geometry.memory import inputs_at_once
 from segre.geometry.progress import Progress
-from segre.geometry.real_point import RealPoint, sequences
+from segre.geometry.real_point import RealPoint, of_length_one, points_to_try, sequences
 from segre.network import jacobian
 from segre.transformer.spec import Transformer
 

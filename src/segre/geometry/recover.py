@@ -20,7 +20,7 @@ from segre.attention.mechanism import SOFTMAX
 from segre.errors import SegreError
 from segre.fields.rational import Rational
 from segre.geometry.memory import DEFAULT_LIMIT
-from segre.geometry.recovery.answer import Recovered, measured
+from segre.geometry.recovery.answer import Recovered, measured, normalise_scale, scale_pivot
 from segre.geometry.recovery.fit import HELD_OUT, Search, descend, fit, inputs_needed
 from segre.geometry.recovery.layer import lightning_layer, softmax_layer
 from segre.geometry.recovery.lightning import Head, least_inputs, require_room
@@ -33,7 +33,6 @@ from segre.geometry.recovery.samples import (
     TooFewInputs,
     relative,
 )
-from segre.geometry.recovery.visible import normalise_scale, scale_pivot
 from segre.spec import Network
 
 __all__ = [

@@ -196,20 +196,36 @@ class _Sized(Graph):
 
 
 def parameters(spec: Spec) -> int:
-    """The number P of weights of a covered design: all layers of a transformer are alike."""
-    if isinstance(spec, Transformer):
-        pos = spec.pos if spec.pos == "learned" else "none"  # rotations have no weights
-        less = replace(spec, pos=pos, window=(), t=1)
-        first, both = (
-            transformer(replace(less, layers=layers), _Sized).parameters for layers in (1, 2)
-        )
-        return first + (spec.layers - 1) * (both - first)
-    if isinstance(spec, Network):
-        every = (group for i in range(spec.depth) for group in groups(spec, i))
-        return sum(group.count * r * c for group in every for _, r, c in group.tensors())
+    """The number P of weights of a covered design."""
+    return _WEIGHTS[type(spec)](spec)
+
+
+def _in_layers(spec: Transformer) -> int:
+    """All layers of a transformer are alike; rotations, windows and tokens have no weights."""
+    pos = spec.pos if spec.pos == "learned" else "none"
+    less = replace(spec, pos=pos, window=(), t=1)
+    first, both = (
+        transformer(replace(less, layers=layers), _Sized).parameters for layers in (1, 2)
+    )
+    return first + (spec.layers - 1) * (both - first)
+
+
+def _in_heads(net: Network) -> int:
+    every = (group for i in range(net.depth) for group in groups(net, i))
+    return sum(group.count * r * c for group in every for _, r, c in group.tensors())
+
+
+def _in_maps(spec: Polynomial) -> int:
     filters = [layer.kernel for layer in spec.convolutions]
     weights = filters or [before * after for before, after in pairwise(spec.widths)]
     return sum(weights) + spec.bias * sum(layer.units for layer in spec.layers)
+
+
+_WEIGHTS: dict[type[Spec], Callable[[Any], int]] = {
+    Transformer: _in_layers,
+    Network: _in_heads,
+    Polynomial: _in_maps,
+}
 
 
 # The symmetries.

@@ -38,16 +38,11 @@ ZERO, ONE = Form(ONES), Form(ONES, np.ones((1, 1), np.int64))
 class Facts:
     """The weights at the point, and what follows from them."""
 
-    def __init__(
-        self,
-        spec: Spec,
-        graph: Graph,
-        field: Residues,
-        weights: Mapping[Place, Matrix],
-    ) -> None:
-        self.spec, self.graph, self.field, self.weights = spec, graph, field, weights
-        self.prime = field.prime
-        self.number = field.number
+    def __init__(self, spec: Spec, graph: Graph, field: Residues) -> None:
+        self.spec, self.graph, self.field = spec, graph, field
+        drawn = field.weights(graph)
+        self.weights: dict[Place, Matrix] = {place: array[0] for place, array in drawn.items()}
+        self.prime, self.number = field.prime, field.number
         self.regions = {region.output: region for region in graph.regions}
         self.forms: list[Form | None] = []
         self.known: dict[type, Any] = {}  # see spans.py

@@ -16,7 +16,7 @@ from segre.kernel.document import Spec
 from segre.kernel.graph import Graph
 from segre.kernel.stack import stack
 from segre.kernel.transformer import transformer
-from segre.polynomial.spec import Convolution, Polynomial
+from segre.polynomial.spec import Convolution, Dense, Polynomial
 from segre.spec import Network
 from segre.transformer.spec import Transformer
 
@@ -32,16 +32,17 @@ def polynomial(spec: Polynomial) -> Graph:
     v = graph.input
     for number, layer in enumerate(spec.layers, start=1):
         part = str(number)
-        if isinstance(layer, Convolution):
-            z = _convolved(graph, v, part, layer)
-        else:
-            W = graph.weight(part, "W", (layer.width_out, layer.width_in))
-            z = graph.contract("vd,dt->vt", W, v)
+        z = _MAPS[type(layer)](graph, v, part, layer)
         if spec.bias:
             z = graph.add(z, graph.weight(part, "b", (layer.units, 1)))
         v = z if number == len(spec.layers) else _power(graph, z, spec.degree)
     graph.output = v
     return graph
+
+
+def _mapped(graph: Graph, v: int, part: str, layer: Dense) -> int:
+    W = graph.weight(part, "W", (layer.width_out, layer.width_in))
+    return graph.contract("vd,dt->vt", W, v)
 
 
 def _convolved(graph: Graph, v: int, part: str, layer: Convolution) -> int:
@@ -71,6 +72,10 @@ def _power(graph: Graph, z: int, degree: int) -> int:
     return region.output
 
 
+_MAPS: dict[type, Callable[[Graph, int, str, Any], int]] = {
+    Dense: _mapped,
+    Convolution: _convolved,
+}
 _GRAPHS: dict[type[Spec], Callable[[Any], Graph]] = {
     Network: stack,
     Transformer: transformer,

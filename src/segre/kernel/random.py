@@ -237,12 +237,7 @@ def _ranks(
     values = evaluate(graph, _Lockstep(points, fields))
     ranks = []
     for i, (point, field) in enumerate(zip(points, fields, strict=True)):
-        J = np.zeros((len(every), graph.parameters), np.int64)
-        mine = [value[i] for value in values]
-        for n in range(inputs):
-            chosen = [k for k, (number, _) in enumerate(every) if number == n]
-            own_rows = [every[k] for k in chosen]
-            J[chosen] = Backwards(graph, point, mine, own_rows).gradients()
+        J = Backwards(graph, point, [value[i] for value in values], every).gradients()
         ranks.append(rank(J, field.prime))
         progress("random points", i + 1, len(fields))
     return ranks
@@ -250,9 +245,8 @@ def _ranks(
 
 def _require_room(graph: Graph, inputs: int, rows: int, points: int) -> None:
     """Refuse what takes too much time or memory, before any of it is done."""
-    effort, entries = Effort.of(graph), sum(prod(node.shape) for node in graph.nodes)
+    effort = Effort.of(graph)
     listed = rows * (ROW_BYTES + 40 * graph.parameters)
-    meter().require_bytes(8 * (points + 2) * inputs * entries + listed)
+    meter().require_bytes(8 * (points + 2) * inputs * effort.held + listed)
     meter().require_bytes(8 * (effort.held + effort.weights) * rows)
-    work = effort.there(ARRAYS, inputs) + effort.back(ARRAYS, rows)
-    afford(points * (work + inputs * effort.steps * ARRAYS.step))
+    afford(points * (effort.there(ARRAYS, inputs) + effort.back(ARRAYS, rows)))

@@ -192,7 +192,7 @@ class Shifts:
         """A shift of a summand or factor as one of the result: constant along new axes."""
         own, along = self.graph.shape(arg), dict(shift.along)
         for axis in range(-len(shape), 0):
-            if (own[axis] if -axis <= len(own) else 1) < shape[axis]:
+            if -axis > len(own) or own[axis] < shape[axis]:
                 along[axis] = ONES
         if not shift.exact:
             return replace(shift, along=along)

@@ -106,9 +106,7 @@ def accepted(
 
 def facts_of(spec: Spec, graph: Graph, prime: int, seed: int) -> Facts:
     """What is known about a network at the point of a certificate."""
-    field = Residues(prime, seed)
-    weights = {place: array[0] for place, array in field.weights(graph).items()}
-    return Facts(spec, graph, field, weights)
+    return Facts(spec, graph, Residues(prime, seed))
 
 
 def _gathered(facts: Facts, rows: list[Matrix]) -> list[Matrix]:

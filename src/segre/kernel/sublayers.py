@@ -5,6 +5,7 @@ Heads are kept together: the first axes of queries, keys and scores are g and q.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 
@@ -20,6 +21,8 @@ from segre.kernel.functions import (
 )
 from segre.kernel.graph import Choice, Graph, Irrational, Rate, Seen
 from segre.transformer.spec import Transformer
+
+_Linear = Callable[..., int]  # W x + b, of x, name, rows and heads
 
 
 class Sublayers:
@@ -99,11 +102,13 @@ class Sublayers:
         """What attention writes to the stream."""
         spec, graph = self.spec.at(layer), self.graph
         k, q = spec.kv, spec.heads // spec.kv
-        scores, values = (self._latent if spec.kvrank else self._plain)(x, spec, part)
+        biased = not spec.kvrank and spec.bias in ("qkv", "attn", "all")
+        each = partial(self.linear, part=part, biased=biased)
+        scores, values = (self._latent if spec.kvrank else self._plain)(x, spec, part, each)
         gate = None
         if spec.gate != "none":
             rows = spec.dv if spec.gate == "element" else 1
-            gate = self._heads(x, spec, part, "W_G", (k, q), rows)
+            gate = each(x, name="W_G", rows=rows, lead=(k, q))
         sinks = graph.weight(part, "sinks", (k, q, 1, 1)) if spec.sinks else None
         for factor in self._factors(spec, layer):
             scores = graph.scale(scores, factor)
@@ -117,19 +122,12 @@ class Sublayers:
         y = graph.contract("gqdv,gqvt->dt", W, mixed)
         return self.bias(y, part, "b_O", spec.d, given=spec.bias in ("attn", "all"))
 
-    def _heads(
-        self, x: int, spec: Transformer, part: str, name: str, heads: tuple[int, int], rows: int
-    ) -> int:
-        """W x + b for every head."""
-        biased = not spec.kvrank and spec.bias in ("qkv", "attn", "all")
-        return self.linear(x, part, name, rows, lead=heads, biased=biased)
-
-    def _plain(self, x: int, spec: Transformer, part: str) -> tuple[int, int]:
+    def _plain(self, x: int, spec: Transformer, part: str, each: _Linear) -> tuple[int, int]:
         """Scores and values of plain attention."""
-        graph, kv = self.graph, (spec.kv, 1)
-        queries = self._heads(x, spec, part, "W_Q", (spec.kv, spec.heads // spec.kv), spec.head)
-        keys = self._heads(x, spec, part, "W_K", kv, spec.head)
-        values = self._heads(x, spec, part, "W_V", kv, spec.dv)
+        graph, kv, G = self.graph, spec.kv, spec.heads // spec.kv
+        queries = each(x, name="W_Q", rows=spec.head, lead=(kv, G))
+        keys = each(x, name="W_K", rows=spec.head, lead=(kv, 1))
+        values = each(x, name="W_V", rows=spec.dv, lead=(kv, 1))
         if spec.feature == "silu":
             keys, queries, values = (activation(graph, y, "silu") for y in (keys, queries, values))
         if spec.qknorm:
@@ -143,11 +141,10 @@ class Sublayers:
             keys, queries = (rotated(graph, y, spec) for y in (keys, queries))
         return graph.contract("gokm,gqkt->gqmt", keys, queries), values
 
-    def _latent(self, x: int, spec: Transformer, part: str) -> tuple[int, int]:
+    def _latent(self, x: int, spec: Transformer, part: str, each: _Linear) -> tuple[int, int]:
         """Scores and values of latent attention."""
-        graph, heads, r = self.graph, (spec.heads, 1), spec.rotary_dim
-        each = partial(self._heads, spec=spec, part=part, heads=heads)
-        a = x
+        graph, r, a = self.graph, spec.rotary_dim, x
+        each = partial(each, lead=(spec.heads, 1))
         if spec.qrank:
             a = self.rms(self.linear(x, part, "A_Q", spec.qrank), part, "normq", (-2,), spec.eps)
         queries = each(a, name="W_Q", rows=spec.head)

@@ -27,9 +27,8 @@ def _read(config: Config) -> Values:
         "mlp": config.named("hidden_act", GATES),
         "eps": config.number("rms_norm_eps"),
     }
-    rotary = (
-        config.given.get("head_dim", out["rotary"]) or out["d"] // out["heads"]
-    )  # in the library
+    # as in the library
+    rotary = config.given.get("head_dim", out["rotary"]) or out["d"] // out["heads"]
     if rotary != out["rotary"]:
         raise SpecError(f"head_dim: allowed: {out['rotary']}, which is qk_rope_head_dim")
     if config.key_value_heads(out["heads"]) != out["heads"]:

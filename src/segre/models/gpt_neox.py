@@ -44,13 +44,12 @@ def _usual(given: Any) -> Values:
 
     The library ignores these names outside of `rope_parameters`.
     """
-    out = dict(given)
-    for name, own, silent in (
-        ("partial_rotary_factor", "rotary_pct", PART),
-        ("rope_theta", "rotary_emb_base", 10_000),
-    ):
-        out[name] = silent if given.get(own) is None else given[own]
-    return out
+    own = {"rotary_pct": PART, "rotary_emb_base": 10_000}
+    own |= {key: given[key] for key in own if given.get(key) is not None}
+    return {
+        **given,
+        **dict(zip(("partial_rotary_factor", "rope_theta"), own.values(), strict=True)),
+    }
 
 
 _HEAD = {**norm("gpt_neox.final_layer_norm", "norm"), "embed_out.weight": Stored(("W_U",))}

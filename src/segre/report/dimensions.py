@@ -12,6 +12,7 @@ from segre.values import counted, listed
 
 if TYPE_CHECKING:
     from segre.geometry.choices import Choice
+    from segre.geometry.conserved import Law
     from segre.geometry.explain import Explanation
     from segre.geometry.samples import SampleCount
     from segre.kernel.verify import Verdict
@@ -323,11 +324,10 @@ def of_explanation(found: Explanation) -> Blocks:
         Facts((Tile("dimension", dimension, finding.label, status_in_words(finding)),)),
         Say("" if str(finding.spec) == found.name else str(finding.spec)),
     )
-    yield Say(
+    yield _wide(
         f"{finding.parameters:,} parameters, of which {least}{redundancy['total']:,} "
         f"({share(finding)}) are redundant: they can change without changing the function. By "
-        f"piece, {found.counted}:",
-        width=100,
+        f"piece, {found.counted}:"
     )
     pieces = [
         (one.dimension, f"{group}: {one.name}, {one.where}")
@@ -335,14 +335,10 @@ def of_explanation(found: Explanation) -> Blocks:
         for one in finding.symmetries
         if one.group == group
     ]
-    holds = [
-        (count, ONLY.get(name, "for every eps and every output"))
-        for name, count in redundancy["holds"].items()
-        if count
-    ]
+    always = "for every eps and every output"
     yield from _counted(pieces)
     yield Say()
-    yield from _counted(holds)
+    yield from _counted([(n, ONLY.get(name, always)) for name, n in redundancy["holds"].items()])
     if found.discrete:
         yield Say("\nDiscrete symmetries, in addition:", "bold")
         for one in found.discrete:
@@ -350,29 +346,33 @@ def of_explanation(found: Explanation) -> Blocks:
             yield Say(f"  {one.group}: {one.what}{places}", wrap=False)
     if found.laws is not None:
         yield Say("\nWhat gradient flow conserves because of them:", "bold")
-        for law in found.laws.every:
-            said = f"nothing that is known: {law.reason}"
-            if law.formula is not None:
-                said = f"{law.formula} ({counted(law.count, 'scalar')})"
-            yield Say(f"  {law.name}, {law.where}: {said}", width=100)
-        yield Say(f"  {found.laws.independent:,} of these scalars are independent.", width=100)
+        yield from (_wide(f"  {law.name}, {law.where}: {_law(law)}") for law in found.laws.every)
+        yield _wide(f"  {found.laws.independent:,} of these scalars are independent.")
     yield Say("\nHow each design choice changes these numbers:", "bold")
-    for choice in found.choices:
-        yield Say(f"  {_effect(choice)}", width=100)
+    yield from (_wide(f"  {_effect(choice)}") for choice in found.choices)
     if finding.number is not None:
-        yield Say()
-        yield Say(f"The dimension is {finding.number:,}, {finding.proof()}.", width=100)
+        yield from (Say(), _wide(f"The dimension is {finding.number:,}, {finding.proof()}."))
     if words := unexplained(finding):
-        yield Say(f"In all, {finding.redundant:,} parameters are redundant; {words}.", width=100)
+        yield _wide(f"In all, {finding.redundant:,} parameters are redundant; {words}.")
     for note in finding.notes:
-        yield Say()
-        yield Say(note, width=100)
+        yield from (Say(), _wide(note))
     yield data([symmetries_of(finding)])
+
+
+def _wide(text: str) -> Say:
+    return Say(text, width=100)
+
+
+def _law(law: Law) -> str:
+    """What is conserved by a symmetry."""
+    if law.formula is None:
+        return f"nothing that is known: {law.reason}"
+    return f"{law.formula} ({counted(law.count, 'scalar')})"
 
 
 def _counted(rows: Sequence[tuple[int, str]]) -> Blocks:
     """Numbers of a fixed width, each with what it counts."""
-    facts: tuple[Fact, ...] = tuple((f"{n:>{_NUMBER},}", "", what) for n, what in rows)
+    facts: tuple[Fact, ...] = tuple((f"{n:>{_NUMBER},}", "", what) for n, what in rows if n)
     if facts:
         yield Facts(facts, values=False)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from segre.report.blocks import Block, Facts, Items, Say, Table, Tile, Title, Tree, flat
+from segre.report.blocks import Block, Fact, Facts, Items, Say, Table, Tile, Title, Tree, flat
 from segre.report.text import cells_of, shown
 
 
@@ -25,21 +25,28 @@ def _paragraphs(block: Block) -> Iterator[str]:
             mark = "1." if numbered else "-"
             yield "\n".join(f"{mark} {' '.join(item.split())}" for item in items)
         case Facts(rows):
-            tiles = [row for row in rows if isinstance(row, Tile)]
-            told = [(row.label, f"{row.value} ({row.status})", row.remark) for row in tiles]
-            facts = [row for row in rows if not isinstance(row, Tile)]
-            told += [(name, shown(value), words) for name, value, words in facts]
-            yield "\n".join(f"- **{name}** {value} {words}".rstrip() for name, value, words in told)
+            yield _facts(rows)
         case Table(title, note=note):
             yield from [f"{title}:"] * bool(title)
-            rule = "|".join("---:" if right else "---" for right in block.right)
-            names = [table_cell(name) or " " for name in block.columns]
-            cells = (map(table_cell, cells_of(block, row)) for row in block.rows)
-            first, *rest = (f"| {' | '.join(line)} |" for line in (names, *cells))
-            yield "\n".join([first, f"|{rule}|", *rest])
+            yield _table(block)
             yield from [note] * bool(note)
         case Tree():
             yield "\n".join(_branches(block))
+
+
+def _facts(rows: Sequence[Fact]) -> str:
+    tiles = [row for row in rows if isinstance(row, Tile)]
+    told = [(row.label, f"{row.value} ({row.status})", row.remark) for row in tiles]
+    told += [(row[0], shown(row[1]), row[2]) for row in rows if not isinstance(row, Tile)]
+    return "\n".join(f"- **{name}** {value} {words}".rstrip() for name, value, words in told)
+
+
+def _table(table: Table) -> str:
+    rule = "|".join("---:" if right else "---" for right in table.right)
+    names = [table_cell(name) or " " for name in table.columns]
+    cells = (map(table_cell, cells_of(table, row)) for row in table.rows)
+    first, *rest = (f"| {' | '.join(line)} |" for line in (names, *cells))
+    return "\n".join([first, f"|{rule}|", *rest])
 
 
 def _branches(tree: Tree, depth: int = 0) -> Iterator[str]:

@@ -147,10 +147,9 @@ def _page(found: SideBySide, every: dict[str, list[Line]]) -> Blocks:
 def _tiles(found: SideBySide) -> Iterator[Tile]:
     for name, design in zip("AB", found.designs.designs, strict=True):
         yield dimension_tile(f"{name}: functional dimension", design)
-    for name, diagnosis in zip("AB", found.diagnoses, strict=True):
-        if diagnosis is not None:
-            remark = f"on {diagnosis.tokens} tokens"
-            yield Tile(f"{name}: findings", str(diagnosis.value), "measured", remark)
+    for name, one in zip("AB", found.diagnoses, strict=True):
+        if one is not None:
+            yield Tile(f"{name}: findings", str(one.value), "measured", f"on {one.tokens} tokens")
     if found.changes is not None:
         yield next(tiles_of(found.changes))
 

@@ -10,7 +10,7 @@ import numpy as np
 from segre.fields.interface import Array
 from segre.fields.linear import Rationals
 from segre.fields.rational import Rational
-from segre.geometry.recovery.answer import Recovered, measured
+from segre.geometry.recovery.answer import Recovered, canonical, measured, normalise_scale
 from segre.geometry.recovery.fit import descend, inputs_needed, misfit, squared_error, weights_of
 from segre.geometry.recovery.lightning import Forms, Head, factor, miss, quadratic_forms
 from segre.geometry.recovery.samples import (
@@ -20,7 +20,6 @@ from segre.geometry.recovery.samples import (
     Samples,
     relative,
 )
-from segre.geometry.recovery.visible import canonical, normalise_scale
 from segre.network import forward
 from segre.spec import Network
 
