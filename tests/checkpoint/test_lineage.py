@@ -232,7 +232,7 @@ def test_bad_input_is_one_line(tmp_path: Path, bases: dict[str, Checkpoint]) -> 
     other = {**config, "rms_norm_eps": 0.5}
     save((arrays, other), tmp_path / "design")
     said = {
-        "other": "is a llama model and '.*other' is a gpt2 model",
+        "other": r"\(llama\) and '.*other' \(gpt2\) have different architectures",
         "nan": "tensor 'model.norm.weight' is nan",
         "missing": "tensor 'model.norm.weight' is missing",
         "design": "have different architectures: eps is",

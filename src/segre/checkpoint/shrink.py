@@ -23,7 +23,6 @@ from segre.symmetry.compact import of_layer, stream_freedom
 from segre.symmetry.constants import Constants, Slack
 from segre.symmetry.reduction import reducible
 from segre.symmetry.space import FloatWeights, Tensor
-from segre.symmetry.special import Mean
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import CONSTANTS, part_shapes
 
@@ -192,14 +191,20 @@ def _empty(
     sources = {one.sources[-1].tensor: one for one in every if isinstance(one, Constants)}
     zero = {tensor for tensor in sources if tensor[0] == "embed" and tensor not in TABLES}
     for one in every:
-        if isinstance(one, Slack) and one.port.tensor[0] == part and not one.forms.spanned:
-            if one.port.tensor not in zero:
-                own = FloatWeights(spec, {t: gain(t) for t in one.needed if t[1].endswith(GAINS)})
-                yield one.port.tensor, one.port.axis, one.directions(own)
-        elif isinstance(one, Basis) and one.group == "shear":
+        if isinstance(one, Basis) and one.group == "shear":
             yield one.ports[0].tensor, -2, np.ones((1, one.width))
-        elif isinstance(one, Mean) and one.last is not None:
-            yield one.source, -2, np.ones((1, spec.d))
+        if not isinstance(one, Slack) or one.port.tensor[0] != part or one.forms.spanned:
+            continue
+        if one.port.tensor not in zero:
+            own = {tensor: gain(tensor) for tensor in one.needed if tensor[1].endswith(GAINS)}
+            yield one.port.tensor, one.port.axis, one.directions(FloatWeights(spec, own))
+    yield from _without_constants(spec, sources)
+
+
+def _without_constants(
+    spec: Transformer, sources: dict[Tensor, Constants]
+) -> Iterator[tuple[Tensor, int, Array]]:
+    """The same of what adds constants: tables have a mean of zero, biases are zero."""
     for tensor, constants in sources.items():
         if tensor in TABLES:
             used = part_shapes(spec, "embed")[tensor[1]][1]

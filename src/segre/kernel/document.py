@@ -134,13 +134,8 @@ def parsed_spec(value: Any) -> Spec:
         given = value.get(key)
         if isinstance(given, str) and not _FRACTION.fullmatch(given):
             raise RejectionError(f"spec: {key}: {quote(given)} is not a number")
-    kinds: dict[Any, type[Spec]] = {
-        "transformer": Transformer,
-        "poly": Polynomial,
-        "cnn": Polynomial,
-    }
-    kind = value.get("kind")
-    reader = kinds.get(kind, Network) if isinstance(kind, str) else Network
+    reader: type[Spec] = Polynomial if value.get("kind") in ("poly", "cnn") else Network
+    reader = Transformer if value.get("kind") == "transformer" else reader
     try:
         spec = reader.from_mapping(value)
     except SpecError as error:

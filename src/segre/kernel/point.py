@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
 from math import prod
 
 import numpy as np
@@ -30,7 +29,6 @@ _AT_ONCE = 64 << 20  # bytes of the values of a batch
 ROW_BYTES = 160  # of a row that is asked for, as Python lists it
 _ANGLE = 8  # functions that cos and sin of an angle cost
 _FUNCTIONS = ("inverse", "root", "exp", "phi", "step", "choose")
-_MANY = 16  # rows of one input that are worth a pass of their own
 
 
 @dataclass(frozen=True)
@@ -114,15 +112,7 @@ class Point:
 def _passes(rows: Sequence[tuple[int, int]], most: int) -> list[list[int]]:
     """Which rows (by their place) are taken together: not too many, and of few inputs."""
     order = sorted(range(len(rows)), key=lambda i: rows[i][0])
-    passes: list[list[int]] = []
-    loose: list[int] = []
-    for _, group in groupby(order, key=lambda i: rows[i][0]):
-        some = list(group)
-        if len(some) < _MANY:
-            loose += some
-        else:
-            passes += [some[i : i + most] for i in range(0, len(some), most)]
-    return passes + [loose[i : i + most] for i in range(0, len(loose), most)]
+    return [order[i : i + most] for i in range(0, len(order), most)]
 
 
 # What an evaluation takes.
