@@ -35,7 +35,7 @@ class Numbers(Brief):
     vector: Array
 
     kind: ClassVar[Any]  # of networks
-    axes: ClassVar[str]  # of tensors, in words
+    _axes: ClassVar[str]  # of tensors, in words
     listed: ClassVar[tuple[str, ...]] = ()  # tensors that may be lists of numbers
 
     def __post_init__(self) -> None:
@@ -88,7 +88,7 @@ class Numbers(Brief):
             if tensor is None or not (listed or shape == slot.shape):
                 raise WeightsError(
                     f"layer {part}: {name} has shape {shape}; {str(net)!r} needs {slot.shape} "
-                    f"({cls.axes})"
+                    f"({cls._axes})"
                 )
             parts.append(tensor.reshape(-1))
         return cls(net, np.concatenate(parts))

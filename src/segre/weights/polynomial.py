@@ -32,7 +32,7 @@ class PolynomialWeights(Numbers):
     spec: Polynomial
     vector: Array
     kind: ClassVar = Polynomial
-    axes: ClassVar[str] = "rows, columns"
+    _axes: ClassVar[str] = "rows, columns"
     listed: ClassVar[tuple[str, ...]] = ("w", "b")
 
     @cached_property

@@ -32,7 +32,7 @@ class Weights(Numbers):
     spec: Network
     vector: Array
     kind: ClassVar = Network
-    axes: ClassVar[str] = "heads, rows, columns"
+    _axes: ClassVar[str] = "heads, rows, columns"
 
     @property
     def network(self) -> Network:
