@@ -32,7 +32,8 @@ BLOCK = 1 << 18  # numbers that are converted at a time
 class TensorWriter:
     """Writes the tensors of a plan into a new directory, in any order, for use in `with`.
 
-    If there are several files, the index is written last.
+    Until all are written, a file is called NAME.partial. If there are several files, the index is
+    written last.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class TensorWriter:
     def __enter__(self) -> TensorWriter:
         with ExitStack() as opened:
             for file, entries in self._shards.items():
-                self._files[file] = opened.enter_context((self._folder / file).open("xb"))
+                self._files[file] = opened.enter_context(self._partial(file).open("xb"))
                 self._start(file, entries)
             self._opened = opened.pop_all()
         return self
@@ -69,9 +70,14 @@ class TensorWriter:
         self._opened.close()
         if kind is None and self._missing:
             raise CheckpointError(f"tensor {quote(next(iter(self._missing)))} was never written")
+        for file in self._files if kind is None else ():
+            self._partial(file).rename(self._folder / file)
         if kind is None and (self._index is not None or set(self._files) - {WEIGHTS}):
             text = json.dumps(self._new_index(), indent=2, ensure_ascii=False)
             (self._folder / INDEX).write_text(text + "\n", encoding="utf-8")
+
+    def _partial(self, file: str) -> Path:
+        return self._folder / f"{file}.partial"
 
     def write(self, name: str, array: Array) -> None:
         """Write a tensor of floats, rounded to the nearest numbers of its planned type.

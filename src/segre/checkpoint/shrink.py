@@ -23,6 +23,7 @@ from segre.symmetry.compact import of_layer, stream_freedom
 from segre.symmetry.constants import Constants, Slack
 from segre.symmetry.reduction import reducible
 from segre.symmetry.space import FloatWeights, Tensor
+from segre.symmetry.special import Mean
 from segre.transformer.spec import Transformer
 from segre.transformer.tensors import CONSTANTS, part_shapes
 
@@ -193,6 +194,8 @@ def _empty(
     for one in every:
         if isinstance(one, Basis) and one.group == "shear":
             yield one.ports[0].tensor, -2, np.ones((1, one.width))
+        if isinstance(one, Mean) and one.last is not None:
+            yield one.source, -2, np.ones((1, spec.d))
         if not isinstance(one, Slack) or one.port.tensor[0] != part or one.forms.spanned:
             continue
         if one.port.tensor not in zero:
