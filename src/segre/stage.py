@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
@@ -15,16 +15,13 @@ class Slot:
     name: str
     start: int
     shape: tuple[int, ...]
+    size: int = field(init=False, repr=False, compare=False)  # number of entries
+    range: slice = field(init=False, repr=False, compare=False)  # its range of indices
 
-    @property
-    def size(self) -> int:
-        """Number of entries."""
-        return prod(self.shape)
-
-    @property
-    def range(self) -> slice:
-        """Its range of indices."""
-        return slice(self.start, self.start + self.size)
+    def __post_init__(self) -> None:
+        """Both are asked for again and again."""
+        object.__setattr__(self, "size", prod(self.shape))
+        object.__setattr__(self, "range", slice(self.start, self.start + self.size))
 
 
 @dataclass(frozen=True)

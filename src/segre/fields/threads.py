@@ -17,7 +17,7 @@ SMALL = 1500
 @contextmanager
 def threads_for(columns: int) -> Iterator[None]:
     """One BLAS thread inside the block if matrices have few columns; else as it was."""
-    if columns > SMALL:
+    if columns > SMALL or _single():
         yield
         return
     with _controller().limit(limits=1, user_api="blas"):
@@ -30,3 +30,10 @@ def _controller() -> Any:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
+
+
+@cache
+def _single() -> bool:
+    """Whether BLAS has one thread anyway, as in the workers of a sweep; asked once."""
+    found = _controller().select(user_api="blas").lib_controllers
+    return all(library.num_threads == 1 for library in found)

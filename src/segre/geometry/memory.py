@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import singledispatch
+from functools import lru_cache, singledispatch
 from math import prod
 
 from segre.architectures import Architecture, Layered
@@ -18,6 +18,7 @@ _WORKING = 1 << 28
 _MACHINE = 1 << 43  # more memory than any machine that segre is likely to run on
 
 
+@lru_cache(maxsize=64)
 def bytes_per_input(spec: Architecture) -> int:
     """Peak memory of differentiating the network at one input, tangents of all stages kept."""
     kept = passing = 0
@@ -63,6 +64,7 @@ def _of_transformer(spec: Transformer) -> list[tuple[int, int]]:
     return [(max(spec.d * t, rows), t * widest[name]) for name in names]
 
 
+@lru_cache(maxsize=64)
 def stage_directions(spec: Architecture) -> list[int]:
     """By how many variables each stage is differentiated: its input and its weights."""
     every = stages(spec)

@@ -49,26 +49,37 @@ class Basis(OfPorts):
         own = partial(algebra, self.group, self.width, self.start, planes)
         units = unit_matrices(self.group, self.width, self.start)
         size, count = len(own() if units is None else units[0]), prod(self.copies)
-        canvas, every, deep = w.canvas(count * size), range(size), len(self.copies)
+        canvas, deep = w.canvas(count * size), len(self.copies)
         for port in self.ports:
             if not port.degree:
                 continue
             value = w(*port.tensor)
             axis = port.axis % value.ndim
             view = canvas(*port.tensor).reshape(count, size, *value.shape)
-            view, value = view.swapaxes(axis + 2, deep + 2), value.swapaxes(axis, deep)
-            fast = units if port.gain is None else None
+            if axis != deep:
+                view, value = view.swapaxes(axis + 2, deep + 2), value.swapaxes(axis, deep)
+            fast = units is not None and port.gain is None
             for row, copy in enumerate(product(*map(range, self.copies))):
                 at: tuple[Any, ...] = (row, slice(None), *copy)
                 before, changed = value[copy], view[at]
-                if fast is None:
+                if fast:
+                    self._by_units(port, before[self.start :], changed[:, self.start :])
+                else:
                     moved = port.tangent(w, own()) @ before.reshape(self.width, -1)
                     changed += moved.reshape(size, *before.shape)
-                elif port.reads:
-                    changed[every, fast[1]] -= port.degree * before[fast[0]]
-                else:
-                    changed[every, fast[0]] += port.degree * before[fast[1]]
         return canvas.rows
+
+    def _by_units(self, port: Port, before: Array, changed: Array) -> None:
+        """The generators where each is a matrix with a single 1: rows move to other rows."""
+        sign = -port.degree if port.reads else port.degree
+        moved = before if sign == 1 else sign * before
+        if self.group == "torus":
+            into = np.einsum("ii...->i...", changed)
+        else:
+            square = changed.reshape(len(before), len(before), *changed.shape[1:])
+            into = np.einsum("ijj...->ij..." if port.reads else "iji...->ij...", square)
+            moved = moved[:, None] if port.reads else moved
+        into += moved
 
     def draw(self, rng: np.random.Generator, w: FloatWeights) -> Array:
         """Factors or matrices, one for each copy."""

@@ -37,7 +37,7 @@ class Head:
 
     def named(self, *roots: str) -> tuple[str, ...]:
         """The tensors with one of these names; a kernel has one for each of its places."""
-        return tuple(name for name in self.tensors if name.partition("+")[0] in roots)
+        return tuple(n for n in self.tensors if n in roots or n.partition("+")[0] in roots)
 
     def side(self, letter: str) -> tuple[str, ...]:
         """The tensors that make keys (K) or queries (Q): maps, and the bias if there is one."""

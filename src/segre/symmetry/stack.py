@@ -142,7 +142,7 @@ def _beside(layer: Layer, i: int, *, reached: bool) -> Given:
         for vectors in w.passage.blind_columns(i) if reached else w.passage.blind_rows(i):
             first, own = next(iter(vectors.items()))
             places, count = w(part, first).shape[2 if reached else 1], len(own)
-            canvas, each = w.canvas(places * count), range(places)
+            canvas, each = w.canvas(places * count), np.arange(places)
             for name, own in vectors.items():
                 tensor = canvas(part, name)
                 tensor = tensor.reshape(places, count, *tensor.shape[1:])
