@@ -101,15 +101,16 @@ class Units:
 
 @lru_cache(maxsize=64)
 def units_of(spec: Network) -> tuple[list[Units], ...]:
-    """The heads of each layer that mix anything, first those that act as one.
-
-    Heads with the same constant weights and no gate do: only the sum of their values matters.
-    """
-    return tuple(_units(layer, spec.t) for layer in spec.layers)
+    """The heads of each layer that mix anything."""
+    return tuple(units_in(layer, spec.t) for layer in spec.layers)
 
 
 @lru_cache(maxsize=4096)
-def _units(layer: Layer, t: int) -> list[Units]:
+def units_in(layer: Layer, t: int) -> list[Units]:
+    """The heads of a layer that mix anything, first those that act as one.
+
+    Heads with the same constant weights and no gate do: only the sum of their values matters.
+    """
     pools: dict[bool, list[HeadPlace]] = {}
     alone: list[Units] = []
     groups = range(len(layer.groups))

@@ -31,7 +31,7 @@ from segre.symmetry.reach import (
     parallel_tokens,
     reached,
     read,
-    units_of,
+    units_in,
 )
 from segre.symmetry.space import Port
 from segre.symmetry.stack_heads import OfHead, families, silent_scores
@@ -58,13 +58,14 @@ def stack_pieces(spec: Network) -> Iterator[Piece]:
     for i in reversed(range(spec.depth)):
         layer = spec.layers[i]
         if i + 1 < spec.depth:
-            yield _between(spec, i)
+            yield _between(layer, spec.layers[i + 1], i)
         if layer.dv is not None or wanted[i + 1] < layer.width_out:
-            yield _piece(spec, *UNREAD, i, _beside(layer, i, reached=True))
+            yield _beside(layer, i, reached=True)
         if layer.dv is not None or arrives[i] < layer.width_in:
-            yield _piece(spec, *UNREACHED, i, _beside(layer, i, reached=False))
+            yield _beside(layer, i, reached=False)
         # of tokens of one dimension GL(a) does it all
-        yield from _heads(spec, i, parallel[i] and (arrives[i] > 1 or spec.mechanism.bilinear))
+        skew = parallel[i] and (arrives[i] > 1 or spec.mechanism.bilinear)
+        yield from _heads(layer, i, spec.t, skew)
         if spec.has_closed_form:  # heads are alone
             continue
         for alike in alike_heads(spec, i, arrives[i], parallel[i]):
@@ -74,52 +75,56 @@ def stack_pieces(spec: Network) -> Iterator[Piece]:
     yield from sorted(late, key=lambda piece: _LATE.index(piece.kind))
 
 
-def place(spec: Network, kind: str, layer: int, head: int | None) -> str:
+def place(layer: Layer, kind: str, number: int, head: int | None) -> str:
     """Where a piece acts, in words; a lone head is not mentioned."""
     if kind == "between":
-        return f"between layers {layer} and {layer + 1}"
-    several = spec.layers[layer - 1].heads > 1
-    return f"layer {layer}" + (f", head {head}" if several and head is not None else "")
+        return f"between layers {number} and {number + 1}"
+    several = layer.heads > 1
+    return f"layer {number}" + (f", head {head}" if several and head is not None else "")
 
 
 def _piece(
-    spec: Network, kind: str, name: str, i: int, build: Build, head: int | None = None
+    layer: Layer, kind: str, name: str, i: int, build: Build, head: int | None = None
 ) -> Piece:
-    where = place(spec, kind, i + 1, head)
+    where = place(layer, kind, i + 1, head)
     return Piece(kind, name, where, group_of(kind), "exact", None, build, i + 1, head)
 
 
-def _heads(spec: Network, i: int, parallel: bool) -> Iterator[Piece]:
+@lru_cache(maxsize=4096)  # stacks of a sweep have layers in common
+def _heads(layer: Layer, i: int, t: int, parallel: bool) -> tuple[Piece, ...]:
     """What is free in single heads, and in those that act as one."""
-    layer = spec.layers[i]
+    return tuple(_of_heads(layer, i, t, parallel))
+
+
+def _of_heads(layer: Layer, i: int, t: int, parallel: bool) -> Iterator[Piece]:
     every = heads_of(layer)
-    heads = [head_at(layer, g, spec.t, parallel) for g in range(len(layer.groups))]
+    heads = [head_at(layer, g, t, parallel) for g in range(len(layer.groups))]
     quiet = [(p, silent_scores(heads[p.group])) for p in every if heads[p.group].stuck]
     if quiet:
         at = (Head(str(i + 1), p.group, p.head) for p, _ in quiet)
         silent = Several(tuple(map(OfHead, at, (family for _, family in quiet))))
-        yield _piece(spec, quiet[0][1].kind, quiet[0][1].name, i, silent)
-    pools = [unit for unit in units_of(spec)[i] if unit.pooled]
+        yield _piece(layer, quiet[0][1].kind, quiet[0][1].name, i, silent)
+    pools = [unit for unit in units_in(layer, t) if unit.pooled]
     pooled = {one.group for unit in pools for one in unit.places}
-    free = [families(h, layer.dv, g in pooled, dead(layer, g, spec.t)) for g, h in enumerate(heads)]
+    free = [families(h, layer.dv, g in pooled, dead(layer, g, t)) for g, h in enumerate(heads)]
     for one in every:
         for family in free[one.group]:
             own = OfHead(Head(str(i + 1), one.group, one.head), family)
-            yield _piece(spec, family.kind, family.name, i, own, one.number)
+            yield _piece(layer, family.kind, family.name, i, own, one.number)
     for unit in pools:
         if layer.dv is not None or len(unit.places) > 1:
-            yield _pooled(spec, i, unit)
+            yield _pooled(layer, i, unit)
 
 
-def _between(spec: Network, i: int) -> Piece:
+@lru_cache(maxsize=4096)
+def _between(layer: Layer, after: Layer, i: int) -> Piece:
     """Basis of the tokens between two layers: written with C, read with C^-1."""
-    layer, after = spec.layers[i], spec.layers[i + 1]
     d, last = layer.width_out, ("W_V",) if layer.dv is None else ("W_O",)
     diagonal = layer.dv is None and any(group.mechanism.rowwise for group in layer.groups)
     ports = [Port((str(i + 1), name)) for name in _taps(layer, last)]
     ports += [Port((str(i + 2), name), -1, True) for name in _taps(after, READING)]
     free = Basis(d, "torus" if diagonal else "gl", tuple(ports))
-    return _piece(spec, *between(d, diagonal=diagonal), i, free)
+    return _piece(layer, *between(d, diagonal=diagonal), i, free)
 
 
 def _taps(layer: Layer, roots: tuple[str, ...]) -> Iterator[str]:
@@ -128,8 +133,8 @@ def _taps(layer: Layer, roots: tuple[str, ...]) -> Iterator[str]:
         yield from (named(g, name) for root in roots for name in layer.taps(g, root))
 
 
-@lru_cache(maxsize=4096)  # stacks of a sweep have layers in common
-def _beside(layer: Layer, i: int, *, reached: bool) -> Given:
+@lru_cache(maxsize=4096)
+def _beside(layer: Layer, i: int, *, reached: bool) -> Piece:
     """What is added to maps where no token lies or, if tokens are there, where nothing reads."""
     where, part = "unread" if reached else "unreached", str(i + 1)
     every = _taps(layer, ("W_V", "W_O") if reached else (*READING, "W_O"))
@@ -150,17 +155,17 @@ def _beside(layer: Layer, i: int, *, reached: bool) -> Given:
             found.append(canvas.rows)
         return np.concatenate(found)
 
-    return Given(entries, build)
+    return _piece(layer, *(UNREAD if reached else UNREACHED), i, Given(entries, build))
 
 
-def _pooled(spec: Network, i: int, unit: Units) -> Piece:
+def _pooled(layer: Layer, i: int, unit: Units) -> Piece:
     """Heads with the same constant weights: only the sum of their value maps matters."""
-    dv, pool = spec.layers[i].dv, unit.places
+    dv, pool = layer.dv, unit.places
     build = _differences if dv is None else _one_basis
     basis = f"value-output basis of pooled heads GL({len(pool) * (dv or 0)})"
     name = POOLED.name if dv is None else basis
     free = together(POOLED.kind, i, pool, partial(build, i=i, pool=pool))
-    return _piece(spec, POOLED.kind, name, i, free)
+    return _piece(layer, POOLED.kind, name, i, free)
 
 
 def _differences(w: ModularWeights, i: int, pool: list[HeadPlace]) -> Array:
