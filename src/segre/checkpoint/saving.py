@@ -32,8 +32,8 @@ BLOCK = 1 << 18  # numbers that are converted at a time
 class TensorWriter:
     """Writes the tensors of a plan into a new directory, in any order, for use in `with`.
 
-    Until all are written, a file is called NAME.partial. If there are several files, the index is
-    written last.
+    Until all are written, a file is called NAME.partial; if that fails, it is removed. If there are
+    several files, the index is written last.
     """
 
     def __init__(
@@ -68,11 +68,17 @@ class TensorWriter:
 
     def __exit__(self, kind: object, *_: object) -> None:
         self._opened.close()
-        if kind is None and self._missing:
-            raise CheckpointError(f"tensor {quote(next(iter(self._missing)))} was never written")
-        for file in self._files if kind is None else ():
+        if kind is not None or self._missing:
+            for file in self._files:
+                self._partial(file).unlink()
+            if kind is None:
+                raise CheckpointError(
+                    f"tensor {quote(next(iter(self._missing)))} was never written"
+                )
+            return
+        for file in self._files:
             self._partial(file).rename(self._folder / file)
-        if kind is None and (self._index is not None or set(self._files) - {WEIGHTS}):
+        if self._index is not None or set(self._files) - {WEIGHTS}:
             text = json.dumps(self._new_index(), indent=2, ensure_ascii=False)
             (self._folder / INDEX).write_text(text + "\n", encoding="utf-8")
 
