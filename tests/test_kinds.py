@@ -8,7 +8,7 @@ import segre
 KINDS = {"Network", "Transformer", "Polynomial"}
 MOST = 13
 # The kernel builds on nothing but the choices of a spec, and so it asks which kind they are of.
-KERNEL = 11
+KERNEL = 6
 
 
 def test_few_places_ask_for_the_kind_of_a_network() -> None:
