@@ -19,7 +19,7 @@ class Slot:
     range: slice = field(init=False, repr=False, compare=False)  # its range of indices
 
     def __post_init__(self) -> None:
-        """Both are asked for again and again."""
+        """Compute the size and the range once, since they are read often."""
         object.__setattr__(self, "size", prod(self.shape))
         object.__setattr__(self, "range", slice(self.start, self.start + self.size))
 

@@ -325,6 +325,8 @@ def test_stored_dimensions_go_through_the_kernel(tmp_path: Path) -> None:
     assert done.stdout.startswith("22 of 22 rows computed again (seed 0): all agree; the kernel")
     with pytest.raises(SegreError, match="holds no results"):
         verify(tmp_path)
+    with pytest.raises(SegreError, match="there is no such directory"):
+        verify(tmp_path / "missing")
     fields = {"layers": 1, "d": "2..3", "a": 1, "t": 2}
     sweep({"kind": "softmax", "exhaustive": True, "fields": fields}, tmp_path / "a.db", workers=1)
     document = json.loads((STORED / "gated-moe.json").read_text())

@@ -46,7 +46,7 @@ class Number(NamedTuple):
 
     @property
     def place(self) -> str:
-        """As in reports: layer 3, OV, size."""
+        """The name that reports use: layer 3, OV, size."""
         return f"{place_of(self.part)}, {self.name}"
 
 

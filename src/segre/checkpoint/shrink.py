@@ -207,7 +207,7 @@ def _empty(
 def _without_constants(
     spec: Transformer, sources: dict[Tensor, Constants]
 ) -> Iterator[tuple[Tensor, int, Array]]:
-    """The same of what adds constants: tables have a mean of zero, biases are zero."""
+    """The same for tensors that add constants: tables have a mean of zero, biases are zero."""
     for tensor, constants in sources.items():
         if tensor in TABLES:
             used = part_shapes(spec, "embed")[tensor[1]][1]

@@ -127,7 +127,7 @@ FLAGS = {
     ),
     "all_": flag("Run every experiment, and write one page with all results.", "--all"),
     "stored": flag(
-        "Check the dimensions that a folder of results and stores holds, by certificates.",
+        "Certify the dimensions in a folder of results and stores again, and check them.",
         "--verify",
     ),
     "full": flag("With --all: do the longer runs of experiments that have one."),

@@ -85,7 +85,7 @@ def descent(stack: FloatNetwork, X: Array) -> Descent:
 
 
 def _attended(field: ApartField, heads: Heads, x: Apart, causal: bool) -> Apart:
-    """What all heads write."""
+    """The sum of what all heads write."""
     queries = _mapped(field, heads.W_Q, heads.b_Q, x)
     keys = _mapped(field, heads.W_K, heads.b_K, x)
     values = _mapped(field, heads.W_V, heads.b_V, x)

@@ -70,7 +70,7 @@ def choices(
 
 
 def by_piece(symmetries: Iterable[Symmetry]) -> Mapping[str, int]:
-    """How many redundant parameters each piece has."""
+    """How many redundant parameters there are in each group of symmetries."""
     found = Counter[str]()
     for symmetry in symmetries:
         if symmetry.group:

@@ -167,7 +167,7 @@ def _from(spec: Network, place: int, width: int) -> Network:
 
 
 def in_words(count: int) -> str:
-    """So many inputs, in words."""
+    """A number of inputs, in words."""
     return f"{count} input{'s' * (count != 1)}"
 
 

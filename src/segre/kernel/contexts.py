@@ -88,7 +88,7 @@ class _Columns:
 
     @classmethod
     def of(cls, spec: Transformer) -> _Columns:
-        """Those of a spec."""
+        """The columns that a spec has before its unembedding."""
         if spec.project:
             return cls(spec.embed, False, 0, False)
         normed = (spec.final or spec.place == "post" or spec.transform) and spec.headnorm

@@ -186,10 +186,10 @@ class _Sized(Graph):
     """A graph of any size, with which nothing is computed: its weights are counted."""
 
     def require(self, shape: Shape) -> None:
-        """There is room for every value, as none is made."""
+        """Refuse nothing: no value is computed, so none is too large."""
 
     def take(self, a: int, axis: int, places: Sequence[int]) -> int:
-        """As many places."""
+        """One value with so many places along the axis; nothing is computed."""
         shape = list(self.shape(a))
         shape[axis] = len(places)
         return self._write("take", (a,), tuple(shape))

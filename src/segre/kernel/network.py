@@ -1,4 +1,4 @@
-"""Which graph has a spec? That of a stack, of a transformer or of a polynomial network.
+"""Which graph does a spec have? That of a stack, of a transformer or of a polynomial network.
 
 The last is written here; the entries of its vectors are rows.
 

@@ -149,7 +149,7 @@ def exact_square(x: Array) -> Fraction:
 
 
 def minimiser(problem: Problem, *, progress: Progress = quiet) -> Array:
-    """Z (d^2, d c), with a duality gap of at most `CLOSE` of the objective if `MOST` steps do.
+    """Z (d^2, d c), with a duality gap of at most `CLOSE` of the objective if `MOST` steps suffice.
 
     By accelerated proximal gradient steps.
     """

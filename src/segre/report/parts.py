@@ -14,7 +14,7 @@ from segre.analysis.redundancy import IN_WORDS
 from segre.analysis.run import Analysis
 from segre.fields.interface import Array
 from segre.finding import GROUPS, Finding, labelled
-from segre.report import checkpoints, depth
+from segre.report import checkpoints, depth, paths
 from segre.report.blocks import (
     Block,
     Blocks,
@@ -369,6 +369,6 @@ _BLOCKS: dict[str, Callable[[Part], Blocks]] = {
     "proof": of_certificates,
     "depth": depth.section,
     "heads": of_heads,
-    "paths": depth.paths_section,
+    "paths": paths.section,
     "weights": lambda part: checkpoints.section(part.details, part.takeaways["conditions"]),
 }

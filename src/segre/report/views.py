@@ -44,6 +44,7 @@ FILES = {
     "geometry.recovery.answer optimum.certificate",
     "lineage": "checkpoint.lineage checkpoint.content_hash",
     "parts": "analysis.run analysis.part",
+    "paths": "collapse.commands",
     "sequences": "sequence.cost",
     "side_by_side": "analysis.side_by_side",
     "slices": "geometry.slices",

@@ -1,4 +1,4 @@
-"""Are the dimensions that reproductions stored true? Each gets a certificate for the kernel."""
+"""Are the stored dimensions of reproductions right? The kernel checks a certificate of each."""
 
 from __future__ import annotations
 
@@ -23,6 +23,11 @@ def verify(folder: Path, *, progress: Progress = quiet) -> Verified:
     That is every dimension in its results, and a sample of the rows of every store, which are
     computed again too.
     """
+    if not folder.is_dir():
+        raise SegreError(
+            f"folder {str(folder)!r}: there is no such directory; give one that `segre reproduce "
+            "--all` has written"
+        )
     stored = [pair for outcome in read_all(folder).outcomes for pair in _dimensions(outcome)]
     parts = []
     for place, (spec, dimension) in enumerate(stored):

@@ -38,7 +38,7 @@ def bytes_needed(spec: Architecture, compute: list[str] | tuple[str, ...]) -> in
 
 
 def task_of(spec: Architecture, compute: Iterable[str], seed: int, memory: int) -> Task:
-    """What a worker is told."""
+    """What a worker needs to know."""
     asked = {"compute": list(compute), "seed": seed, "memory": memory}
     return {"digest": spec.digest, "document": {**spec.document()}, **asked}
 

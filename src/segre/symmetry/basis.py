@@ -70,7 +70,7 @@ class Basis(OfPorts):
         return canvas.rows
 
     def _by_units(self, port: Port, before: Array, changed: Array) -> None:
-        """The generators where each is a matrix with a single 1: rows move to other rows."""
+        """Add the generators of a group whose basis is matrices with a single 1."""
         sign = -port.degree if port.reads else port.degree
         moved = before if sign == 1 else sign * before
         if self.group == "torus":

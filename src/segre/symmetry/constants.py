@@ -200,7 +200,7 @@ class Entries(Additive):
     tensor: Tensor
 
     def shape(self, w: Weights) -> tuple[int, ...]:
-        """That of the tensor."""
+        """The shape of the tensor."""
         return w(*self.tensor).shape
 
     def added(self, _w: Weights, elements: Array) -> Iterator[Added]:

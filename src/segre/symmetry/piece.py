@@ -49,7 +49,7 @@ class ModularWeights:
         return tensor if self.head is None else tensor[self.head.number]
 
     def holds(self, _tensor: tuple[str, str]) -> bool:
-        """Whether a tensor is there: all are."""
+        """Whether a tensor is there. Here all of them are."""
         return True
 
     def of_head(self, head: Head) -> ModularWeights:

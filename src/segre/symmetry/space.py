@@ -158,7 +158,7 @@ class Additive(Freedom):
                 value[..., columns] += change[0]
 
     def inverse(self, element: Array) -> Array:
-        """What takes it back."""
+        """The element that takes it back."""
         return -element
 
 
